@@ -32,7 +32,7 @@ if "AUTODIFF_TEST_OBJECTS" not in os.environ:
     atexit.register(shutil.rmtree, os.environ["AUTODIFF_TEST_OBJECTS"])
 # A shell starts jobs in the background with Ctrl-C ignored, which programs inherit; tests of Ctrl-C need it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-# Most tests compute little with what they compile; the bits are those of every level, as test_training.py holds.
+# Most tests compute little with their programs; all levels give the same bits, as test_training.py holds.
 compiler.REF_LEVEL = "-O0"
 
 TOOLS = {
@@ -47,7 +47,7 @@ COLLECTED_AT = pytest.StashKey[int]()  # the peak of memory at the last search f
 LONG = {"slow", "pio", "browser"}  # markers of tests that may take more than ten seconds
 
 # Graphs are garbage with cycles, as nodes and values refer to each other: to find it takes a tenth of the tests' own
-# time, so that it is left alone until this process has grown by its part of half of the memory, in KiB.
+# time, so that it is not cleared until this process has grown by its part of half of the memory, in KiB.
 gc.disable()
 
 

@@ -1,4 +1,4 @@
-"""Values with gradients of their own."""
+"""Values with custom gradients."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
 """Gradients of gradients through whole networks: Hessian-vector products beside torch.autograd's, in float64 and in C.
 
-Every op alone, twice differentiated, is in test_ops_torch.py, which enumerates the registry.
+Single ops, differentiated twice, are in test_ops_torch.py, which enumerates the registry.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def mutated(vjp: VJP, change: Callable[[int, Value, Sequence[Value]], Value | No
 
 
 def formula(g: Value, given: Sequence[Value]) -> list[Node]:
-    """The arithmetic nodes between what a VJP was given and its result."""
+    """The arithmetic nodes between the operands of a VJP and its result."""
     known = {v.node for v in given}
     nodes = topological([g], stop=lambda n: n in known)
     return [n for n in nodes if n not in known and n.op.name in ARITHMETIC]

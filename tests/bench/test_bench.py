@@ -1,4 +1,4 @@
-"""Counting instructions: the plugin and its probes, what a step of generated C is called, the command, its record."""
+"""Counting instructions: the plugin and its probes, the names of steps, the command, its record."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_without_its_definition_a_probe_is_nothing(tmp_path):
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """A copy of the project in which the benchmark ran twice, and what it printed."""
+    """A copy of the project in which the benchmark ran twice, and its output."""
 
     def make(folder):
         copy_of_the_project(folder)
@@ -257,7 +257,7 @@ def test_wrong_words_get_one_line(built, words, expected):
 @pytest.mark.cc
 @pytest.mark.qemu
 def test_a_board_prints_the_cycles_between_probes(built):
-    """The form alone: QEMU's counter does not count."""
+    """Only the form: QEMU's counter does not count."""
     folder = built / "build/mps2_an386/w4+kernels=armv7em+ref"
     record, counted = (json.loads((folder / name).read_text()) for name in ("cycles.json", "bench.json"))
     told = ("entry", "step", "layer", "phase", "text", "kernels", "macs")

@@ -1,4 +1,4 @@
-"""bench/memory.py: its numbers are those of the program, and other programs' are of known workloads."""
+"""bench/memory.py: its numbers come from the program, and other programs' numbers from known workloads."""
 
 import sys
 

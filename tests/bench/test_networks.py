@@ -14,7 +14,7 @@ from autodiff_gen.targets import installation
 sys.path.insert(0, str(ROOT / "bench" / "host"))
 import workload
 
-DEEP = ("mobilenetv1", "mobilenetv2")  # their losses after an update differ by rounding errors alone
+DEEP = ("mobilenetv1", "mobilenetv2")  # their losses after an update only differ by rounding errors
 
 
 @pytest.mark.torch

@@ -118,7 +118,7 @@ def test_mistakes_are_errors_of_one_line(words, said, capsys, tmp_path, monkeypa
     assert not list(tmp_path.iterdir())
 
 
-# What is measured
+# Measurements
 
 
 def test_all_networks_and_cores_exist():

@@ -85,7 +85,7 @@ def check_elf(b, program, elf):
 
 
 def test_two_regions_train_as_one_does(tmp_path):
-    """As much as the STM32F405 has, on a machine that emulates two regions; one of them alone is too small."""
+    """As much as the STM32F405 has, on a machine that emulates two regions; one region is too small."""
     name = "mps2_an386"
     program, elf = build(name, F405, tmp_path)
     check_elf(board.load(name), program, elf)

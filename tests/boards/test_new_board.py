@@ -1,4 +1,4 @@
-"""`new-board`, and the page that takes a chip to firmware: what is written links, and runs where QEMU has the chip."""
+"""`new-board`, and the page that takes a chip to firmware: the new board links, and runs where QEMU has the chip."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def elf(root, tmp_path_factory):
 
 
 def killed(elf, folder):
-    """What the firmware prints until the cut, when it is killed."""
+    """The firmware's output until the cut, when it is killed."""
     argv = build_commands.qemu_argv(board.load("mps2_an386"), elf)
     said = []
     with subprocess.Popen(
@@ -44,7 +44,7 @@ def killed(elf, folder):
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         text=True,
-        start_new_session=True,  # a process group of its own
+        start_new_session=True,  # a new process group
     ) as process:
         for line in process.stdout:
             if line == "cut\n":

@@ -1,4 +1,4 @@
-/* Fuzz test of what firmware reads from flash and files: images of the store, and sets of samples, that
+/* Fuzz test of the firmware's readers of flash and files: images of the store, and sets of samples, that
  * others have made, with checksums that fit. Nothing is read or written outside the image, and the time is
  * linear in its size.
  *
@@ -56,7 +56,7 @@ static int save_state(const void *memory, ag_write_fn *write, void *ctx) {
     return write(ctx, 0, memory, sizeof state);
 }
 
-/* The size is the image's to say: what is beyond the body cannot be read. */
+/* The image gives the size: bytes beyond the body cannot be read. */
 static int load_state(void *memory, ag_read_fn *read, void *ctx) {
     uint8_t byte;
     (void)read(ctx, UINT32_MAX, &byte, 1);

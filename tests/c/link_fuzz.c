@@ -166,7 +166,7 @@ static int32_t run(test_bench *w, window *v) {
 
 static void fill(memory *m, uint32_t job) {
     for (uint32_t i = 0; i < ROWS * WIDTH; i++) {
-        const uint32_t k = ag_rand_u32(job, 0, i) & 255u; /* what the job's encoding can hold */
+        const uint32_t k = ag_rand_u32(job, 0, i) & 255u; /* fits the job's encoding */
         m->x[i / WIDTH][i % WIDTH] = job % 3 == 2 ? ((float)k - 128.0f) * 0.0625f : (float)k / 255.0f;
     }
     for (uint32_t i = 0; i < ROWS; i++) {

@@ -128,7 +128,7 @@ static const ag_link_model model = {
     {1, 1, CLASSES, 1},
 };
 
-/* The samples of the board: what the input's bytes are does not matter; labels are classes. */
+/* The samples of the board: the input may have any bytes; labels are classes. */
 static uint8_t set[48 + RECORDS * (WIDTH + 1)];
 
 static int read_set(void *ctx, uint32_t offset, void *data, uint32_t bytes) {

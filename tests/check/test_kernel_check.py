@@ -1,4 +1,4 @@
-"""`test-kernels`: what it finds wrong in a folder of kernels, in one line each, and nothing in good ones."""
+"""`test-kernels`: each fault in a folder of kernels is one line, and good kernels have none."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""The command line: what each command writes and prints, how long it takes, and what it imports."""
+"""The command line: files, output, time and imports of each command."""
 
 import json
 import os

@@ -51,7 +51,7 @@ def test_titles_are_different() -> None:
 
 @pytest.mark.parametrize("page", sorted({entry.page for entry in ENTRIES}), ids=lambda p: p.stem)
 def test_entries_have_one_form(page: Path) -> None:
-    """A heading, messages, what they mean, an example, and the fix; nothing else is on a page but its introduction."""
+    """A heading, messages, their meaning, an example, and the fix; nothing else is on a page but its introduction."""
     own = [entry for entry in ENTRIES if entry.page == page]
     assert page.read_text().count("\n## ") == len(own)
     for entry in own:
@@ -160,7 +160,7 @@ def test_the_beginning_of_a_message_is_enough(capsys: pytest.CaptureFixture[str]
 
 
 def test_the_first_half_of_a_message_is_not_taken_for_that_of_another_one() -> None:
-    """Of the messages that the examples show; where one entry alone is found, it is theirs."""
+    """Of the messages in the examples; where only one entry is found, it is the right one."""
     shown = [
         (text.split(), entry)
         for entry in ENTRIES

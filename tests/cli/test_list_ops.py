@@ -1,4 +1,4 @@
-"""docs/operations.md is what the registry and the modules say."""
+"""docs/operations.md agrees with the registry and the modules."""
 
 from __future__ import annotations
 

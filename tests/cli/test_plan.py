@@ -1,4 +1,4 @@
-"""`plan`: the lines that it proposes are those of a model whose program is as large as it says, and within the
+"""`plan`: a model with the proposed lines has a program as large as `plan` says, and within the
 budget."""
 
 from __future__ import annotations

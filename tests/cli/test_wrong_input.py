@@ -20,12 +20,12 @@ sgd = optim.SGD(lr=0.1)
 """
 MODEL = "model = ag.Model([x], [t], {'z': z}, F.mse_loss(z, t), sgd)"
 
-# what is wrong: the model's text after HEAD, fragments of the message
+# the fault: the model's text after HEAD, fragments of the message
 MODELS = {
     "raises": ("1 / 0", ["model.py:", "ZeroDivisionError"]),
     "syntax": ("model = (", ["model.py:", "never closed"]),
     "exits": ("raise SystemExit(3)", ["model.py:", "SystemExit"]),
-    "raises what is no Exception": (
+    "raises an object other than an Exception": (
         "class Stop(BaseException):\n    pass\nraise Stop('here')",
         ["Stop: here"],
     ),
@@ -120,7 +120,7 @@ def test_a_wrong_model_is_one_line_and_nothing_is_written(case, tmp_path, capsys
 
 
 def test_the_model_of_the_table_is_right_without_a_fault(tmp_path, capsys):
-    """So that the rows above fail for what they name."""
+    """So that the rows above fail for the fault in their names."""
     (tmp_path / "model.py").write_text(HEAD + MODEL + "\n")
     out = tmp_path / "out"
     assert (

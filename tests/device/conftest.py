@@ -83,5 +83,5 @@ def samples(rng):
 
 @pytest.fixture
 def weights(library, rng):
-    """What a server sends: other weights than the board's."""
+    """A server's weights, which differ from the board's."""
     return weights_of(library.program, rng)

@@ -57,7 +57,7 @@ def test_it_learns_and_logs(words, made, tmp_path, capsys):
 
 
 def test_rounded_inputs_take_a_byte_each(words, made, tmp_path, capsys):
-    """And the board trains on what the host has rounded, bit for bit."""
+    """And the board trains on the host's rounded samples, bit for bit."""
     rng = np.random.default_rng(1)
     x, y = rng.normal(size=(20, 20)).astype(np.float32), rng.integers(0, 4, 20).astype(np.uint8)
     np.savez(tmp_path / "d.npz", x=x, label=y)
@@ -332,7 +332,7 @@ def test_more_passes(words, tmp_path, capsys):
 
 
 def test_a_test_set_is_scored(words, tmp_path, capsys):
-    """Words that are classes are in the file; the accuracy is that of the last epoch of training."""
+    """Words that are classes are in the file; the accuracy belongs to the last epoch of training."""
     rng = np.random.default_rng(5)
     label = rng.choice(["run", "sit", "skip"], 90)
     x = rng.normal(size=(90, 20))

@@ -153,7 +153,7 @@ def test_a_recording_without_labels(windows, tmp_path):
 
 
 def test_windows_of_a_flat_input(tmp_path):
-    """The number of rows is that of --window: times, then channels."""
+    """--window gives the number of rows: times, then channels."""
     (tmp_path / "d.csv").write_text(labelled("a a a a b b"))
     data = read(tmp_path / "d.csv", layout_of((2, 6)), window=3)
     assert data.train["x"].tolist() == [[0, 0, 1, -1, 2, -2], [3, -3, 4, -4, 5, -5]]

@@ -289,7 +289,7 @@ server.accept()
 
 
 def test_a_link_says_why_the_emulator_stopped(monkeypatch, tmp_path):
-    """As QEMU does where the memories of the board are not those of its machine."""
+    """As QEMU does where the memories of the board differ from its machine's."""
     fake = lambda *_, serial: [sys.executable, "-c", STOPS, serial]
     monkeypatch.setattr(qemu, "qemu_argv", fake)
     (tmp_path / "firmware.elf").touch()

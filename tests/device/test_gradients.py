@@ -105,7 +105,7 @@ def test_only_what_changes_is_sent(library, data):
 
 
 def test_sums_that_the_board_has_not_are_sent_again(library, data):
-    """As if another program had written them without a session of its own."""
+    """As if another program had written them without opening a session."""
     results = []
     for count in (0.0, 1.0):
         only = board(library)

@@ -1,4 +1,4 @@
-"""What the board has kept: checkpoints of other firmware, worn flash, and a state that is to be restored."""
+"""State that a board keeps: checkpoints of other firmware, worn flash, and a state that is to be restored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a training run logs: CSV, TensorBoard, and the curve."""
+"""Logs of a training run: CSV, TensorBoard, and the curve."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accuracy, confusion matrix and F1: by hand, and those of scikit-learn."""
+"""Accuracy, confusion matrix and F1, computed by hand and by scikit-learn."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_an_edited_model_asks_before_it_goes_on(edited, capsys, tmp_path):
 
 
 def test_a_learning_rate_is_no_other_program(edited, capsys):
-    """And it is the model's that counts, not that of the firmware."""
+    """And the model's number counts, not the firmware's."""
     assert run(capsys, "train", "--tests", 0, "--log", "one.csv")[0] == 0
     port = ("--port", "exec:build/host/net+kernels=ref/link.elf")
     edited("lr=0.01", "lr=0.05")

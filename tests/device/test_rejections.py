@@ -1,4 +1,4 @@
-"""What a board rejects over its link, how it says so, and when it goes back to its checkpoint."""
+"""Requests that a board rejects over its link, its replies, and when it goes back to its checkpoint."""
 
 from __future__ import annotations
 

@@ -279,7 +279,7 @@ def mutation(rng):
 
 
 def test_random_replies_end_in_one_line(program, seed):
-    """Thousands of replies, some of which are changed or random."""
+    """Thousands of replies; some are changed or random."""
     rng = random.Random(seed)
     ended = 0
     for _ in range(300):

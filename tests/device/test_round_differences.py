@@ -1,4 +1,4 @@
-"""What a board sends of a round's difference: the largest numbers, clipped, with noise that only the board knows."""
+"""A round's difference as the board sends it: the largest numbers, clipped, with noise that only the board knows."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_noise_of_a_round(library, samples, weights):
     assert np.abs(round_.difference("s8", 1) - found).max() <= np.abs(found).max() / 127 * 1.001
     top = round_.difference("top0.1")
     np.testing.assert_array_equal(top[top != 0], found[top != 0])
-    # another request, the same bits but for what the request says: the order of samples
+    # another request, the same bits except for the order of samples in the request
     again = trained(library, samples, weights, Mask(clip, noise)).difference()
     np.testing.assert_array_equal(again, found)
     library.entropy(bytes(reversed(SEED)))

@@ -1,4 +1,4 @@
-"""What a board reports beside its difference: accuracy, cycles, identity, the wear of its flash."""
+"""A board's report beside its difference: accuracy, cycles, identity, the wear of its flash."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def library(tmp_path_factory):
 
 @pytest.fixture
 def task(library, rng):
-    """Samples of which some are to test on, and weights."""
+    """Samples, some to test on, and weights."""
     x, y = rng.integers(0, 256, (RECORDS + 8, WIDTH)), rng.integers(0, CLASSES, RECORDS + 8)
     samples = from_arrays(x.astype(np.uint8), y.astype(np.uint8), train=RECORDS, epochs=1)
     weights = {

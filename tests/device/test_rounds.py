@@ -1,4 +1,4 @@
-"""Rounds of federated training on a board: the steps, the order of samples, the difference, what is shared."""
+"""Rounds of federated training on a board: the steps, the order of samples, the difference, the shared part."""
 
 from __future__ import annotations
 

@@ -35,14 +35,14 @@ def test_another_host_goes_on_with_a_round(library, samples, weights):
 
 
 def test_a_power_cut_after_any_operation_applies_nothing_twice(small, samples, rng):
-    """The round is repeated on what the board has then; it ends with the state of a round that nothing interrupted."""
+    """The round is repeated from the board's state; it ends with the state of a round that nothing interrupted."""
     library, weights = small, weights_of(small.program, rng)
     calm = connected(library, Twin(library, samples))
     Round(calm, 1, weights).train(WORK)
     first = calm.state_dict()
     expected = checksum(whole_round(calm, 2, weights))
     after = {checksum(calm.state_dict())}
-    # where the second round's start is not saved, the optimizer's state is that of the first one's start
+    # where the second round's start is not saved, the optimizer's state comes from the first round's start
     back = connected(library, Twin(library, samples))
     Round(back, 1, weights)
     early = checksum(whole_round(back, 2, weights))
@@ -78,7 +78,7 @@ def test_a_power_cut_after_any_operation_applies_nothing_twice(small, samples, r
 @pytest.mark.parametrize("seed", range(6))
 def test_accidents_apply_nothing_twice(library, samples, weights, seed):
     """Frames are lost and replayed, and the board restarts, within three rounds; each ends as on an error-free line,
-    but for rounds of which the optimizer's state was lost."""
+    except for rounds that lost the optimizer's state."""
     calm = connected(library, Twin(library, samples))
     expected = [checksum(whole_round(calm, number, weights)) for number in (1, 2, 3)]
     replays, restarts = (0.3, 0.0) if seed % 2 else (0.1, 0.01)

@@ -40,7 +40,7 @@ def task(library, rng):
 
 
 def whole_round(board, weights):
-    """What a round ends with: bits of the state, and of the difference as bytes."""
+    """The end of a round: bits of the state, and of the difference as bytes."""
     round_ = Round(board, 1, weights)
     round_.train(WORK)
     delta = round_.delta("s8", 3)

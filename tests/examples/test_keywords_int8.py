@@ -29,7 +29,7 @@ def network_input(records: Any) -> Any:
 
 
 def float_features(x: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """What the float backbone computes of x."""
+    """The float backbone's result for x."""
     monkeypatch.syspath_prepend(str(FOLDER))
     monkeypatch.delitem(sys.modules, "net", raising=False)
     import net  # type: ignore[import-not-found]

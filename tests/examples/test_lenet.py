@@ -21,7 +21,7 @@ def tree(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def host(tree, tmp_path_factory):
-    """The build folder for the host, and what a run over all digits prints."""
+    """The build folder for the host, and the output of a run over all digits."""
 
     def make(folder):
         (folder / "said").write_text(

@@ -1,4 +1,4 @@
-"""The digits example as a user builds it: what is made, what it takes of the chip, how it learns, on which boards."""
+"""The digits example as a user builds it: its files, its share of the chip, how it learns, on which boards."""
 
 import json
 import re
@@ -54,13 +54,13 @@ def tree(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def stm32(tmp_path_factory):
-    """The build folder of the default board after one run over all digits; `said` is what the run printed."""
+    """The build folder of the default board after one run over all digits; `said` is the run's output."""
     clone, said = fresh_clone(tmp_path_factory)
     return clone / "build" / "stm32" / "mnist", said
 
 
 def samples(path):
-    """Digits uint8[n, 784], labels uint8[n], those to train on, epochs; read by the layout in ag_samples.h alone."""
+    """Digits uint8[n, 784], labels uint8[n], the number to train on, epochs; only ag_samples.h gives the layout."""
     data = path.read_bytes()
     _, header, record, *_, train, test, epochs = struct.unpack_from("<8I", data, 4)
     records = np.frombuffer(data, np.uint8, offset=header).reshape(train + test, record)
@@ -181,7 +181,7 @@ def test_the_trainer_takes_at_most_102400_bytes(stm32, record_property):
 
 
 def test_the_firmware_fits_the_chips_128_kb(stm32, record_property):
-    """All that the linker has placed, the stack's reserve of 8 KB in it, and what the firmware itself says."""
+    """Everything that the linker has placed, with the stack's reserve of 8 KB, and the firmware's own count."""
     folder, said = stm32
     parts = {k: v for k, v in sections(folder / "firmware.elf").items() if v[0] >= 0x20000000}
     assert all(address + size <= 0x20000000 + 131_072 for address, size in parts.values()), parts

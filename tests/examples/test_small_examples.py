@@ -1,4 +1,4 @@
-"""The small examples: what their READMEs show is what they print, and their numbers are PyTorch's."""
+"""The small examples print the output in their READMEs, and their numbers are PyTorch's."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_readme_shows_what_is_printed_and_the_memory(
 
 
 def test_the_block_answers_and_the_linear_model_does_not() -> None:
-    """Of what the README shows, which test_the_readme_shows_what_is_printed holds to what is printed."""
+    """From the README, which test_the_readme_shows_what_is_printed compares with the output."""
     rows = re.findall(r"^ *(\d+) +[\d.]+ +([\d.]+) % +([\d.]+) %$", shown("attention"), re.MULTILINE)
     assert len(rows) == 8 and rows[-1][0] == "400"
     assert float(rows[-1][1]) >= 99.0

@@ -51,7 +51,7 @@ class Example:
 
 
 def python(example: str, script: str, *words: str) -> str:
-    """What a script of the example prints."""
+    """The output of an example's script."""
     env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
     return call([sys.executable, str(EXAMPLES / example / script), *words], ROOT, 100, env)
 
@@ -172,7 +172,7 @@ def test_samples_are_the_same_each_time_and_fewer_for_slow_cores(name: str, tmp_
     assert 0 < few.train <= 300 and 0 < few.test <= 100
 
 
-# ---- what the READMEs show, which test_the_readme_shows_what_is_printed holds to what is printed
+# ---- numbers in the READMEs, which test_the_readme_shows_what_is_printed compares with the output
 
 
 def test_the_autoencoder_adapts() -> None:
@@ -328,7 +328,7 @@ def header(folder: Path) -> str:
 
 
 def test_what_is_frozen_costs_neither_a_backward_pass_nor_momentum(tmp_path: Path) -> None:
-    """... and the README says what it would cost."""
+    """... and the README says its cost."""
     text = header(EXAMPLES / "keywords")
     assert re.findall(r"train_step step \d+: ag_(\w+_d[wx])_f32", text) == [
         "conv2d_dw",

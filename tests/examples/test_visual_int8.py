@@ -54,8 +54,8 @@ def records(out: Path, *words: str) -> tuple[Any, Any]:
 
 
 def float_network(trainer: Any) -> Any:
-    """PyTorch's MobileNetV2, that of bench/workloads, with the stored weights, BatchNorm folded into the convolutions,
-    which trains what the trainer does."""
+    """PyTorch's MobileNetV2 as in bench/workloads, with the stored weights, BatchNorm folded into the convolutions,
+    which trains the same parameters as the trainer."""
     import torch
     from torch_workloads import workload
 

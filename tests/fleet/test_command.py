@@ -1,4 +1,4 @@
-"""`autodiff-gen fleet`: what it prints and saves, how it continues, and what it rejects."""
+"""`autodiff-gen fleet`: its output and files, how it continues, and wrong input."""
 
 from __future__ import annotations
 
@@ -307,7 +307,7 @@ def test_emulated_boards_count_instructions(
 @pytest.mark.qemu
 @pytest.mark.slow
 def test_boards_of_three_kinds_in_emulators(capsys: pytest.CaptureFixture[str]) -> None:
-    """Their rounds are those of twins but for rounding, as kernels of a board add up in another order."""
+    """Their rounds agree with twins up to rounding, as kernels of a board add up in another order."""
     kinds = ["--emulated", "stm32=1,mps2_an385=1,mps3_an547=1", "--boards", "1", "--timeout", "60"]
     assert fleet("--boards", "4", "--rounds", "2", "--out", "twins") == 0
     capsys.readouterr()

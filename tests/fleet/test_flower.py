@@ -103,7 +103,7 @@ def test_flower_trains_boards(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 
 def check_thousand_boards(found: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
-    """Memory, and what a gateway takes beyond the training, in seconds of processors of one run: Flower itself takes
+    """Memory, and a gateway's time beyond the training, in seconds of processors of one run: Flower itself takes
     about a millisecond for each client."""
     megabytes, training = found.pop("megabytes"), found["training"][1]
     with capsys.disabled():
@@ -157,7 +157,7 @@ def check_commands(found: dict[str, Any], folder: Path) -> None:
         np.load(folder / "krum/round-00001.npz") as one,
         np.load(folder / "average/round-00001.npz") as other,
     ):
-        assert np.abs(one["1.running_mean"] - other["1.running_mean"]).max() > 1e-3  # that of one board
+        assert np.abs(one["1.running_mean"] - other["1.running_mean"]).max() > 1e-3  # the mean of one board
     with np.load(folder / "integers/round-00002.npz") as weights:
         assert weights["last"].dtype == np.int8
 

@@ -41,7 +41,7 @@ def device(
 
 @pytest.mark.parametrize("integers", (False, True))
 def test_a_device_trains_as_rounds_of_federated_averaging(integers: bool) -> None:
-    """The server waits at first, between two models, and with a result. Its weights are floats, those of boards may be
+    """The server waits at first, between two models, and with a result. Its weights are floats, the boards' may be
     integers."""
     problem, other = Problem(integers), Problem(integers)
     server = EdgeServer("digits", problem.weights, MODELS)

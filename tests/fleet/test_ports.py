@@ -1,4 +1,4 @@
-"""Boards at ports, which have samples of their own: firmware of the host that talks through pipes and sockets."""
+"""Boards at ports, which have their samples: firmware of the host that talks through pipes and sockets."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def at_socket(number: int, firmware: Path, first: int = 1 << 30) -> Iterator[str
 
 
 def test_a_line_that_breaks_is_opened_again(capsys: pytest.CaptureFixture[str]) -> None:
-    """The board restarts; the round is that of a board whose line did not break."""
+    """The board restarts; the round equals the round of a board whose line did not break."""
     assert fleet("--port", "exec:b0/link.elf", "--rounds", "2", "--out", "whole") == 0
     capsys.readouterr()
     for cut in (150, 300, 600):

@@ -93,7 +93,7 @@ def test_emulators_that_are_killed(
     capsys: pytest.CaptureFixture[str],
     request: pytest.FixtureRequest,
 ) -> None:
-    """By SIGKILL, at any moment, in one run for 20 --fleets: the weights are those of a run in which nothing happened,
+    """By SIGKILL, at any moment, in one run for 20 --fleets: the weights equal a run in which nothing happened,
     unless a board was reported as failed."""
     monkeypatch.chdir(tmp_path)
     write_model()

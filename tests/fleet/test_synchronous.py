@@ -1,4 +1,4 @@
-"""Synchronous training: steps of several ranks are those of one large batch, on one machine and in PyTorch."""
+"""Synchronous training: steps of several ranks equal steps of one large batch, on one machine and in PyTorch."""
 
 from __future__ import annotations
 
@@ -172,8 +172,8 @@ def test_the_steps_are_those_of_pytorch(reduction: str) -> None:
 
 @pytest.mark.torch
 def test_running_statistics_are_averaged() -> None:
-    """Each rank normalises by the statistics of its own share, as DistributedDataParallel of PyTorch does; the running
-    ones are the mean of those of the ranks, weighted by samples."""
+    """Each rank normalises by the statistics of its share, as DistributedDataParallel of PyTorch does; the running
+    ones are the mean over the ranks, weighted by samples."""
     spec = ag.Model.supervised(
         convolutional(nn, norm=True),
         (BATCH, 1, 6, 6),
@@ -212,7 +212,7 @@ def test_running_statistics_are_averaged() -> None:
 
 
 def test_each_rank_draws_other_random_numbers() -> None:
-    """The steps are those of a trainer that accumulates the shares one after the other, also where 8-bit weights are
+    """The steps equal a trainer's that accumulates the shares one after the other, also where 8-bit weights are
     rounded at random in the step."""
 
     class Net(Integers):

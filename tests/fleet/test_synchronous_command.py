@@ -1,4 +1,4 @@
-"""`autodiff-gen fleet --synchronous`: what it prints and saves, how it continues, and what it rejects."""
+"""`autodiff-gen fleet --synchronous`: its output and files, how it continues, and wrong input."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def same(one: str, other: str) -> bool:
 
 
 def test_epochs_learn_and_continue(capsys: pytest.CaptureFixture[str]) -> None:
-    """A run in two parts, the second of which is stopped in an epoch, has the bits of a whole one."""
+    """A run in two parts, with a stop inside an epoch of the second part, has the bits of a whole run."""
     assert fleet("--boards", "4", "--epochs", "6", "--out", "whole") == 0
     out = capsys.readouterr().out
     assert "m: 4 twins on the host; 60 samples from data.npz" in out

@@ -1,4 +1,4 @@
-"""Host twins: a round is that of a board on the link, bit for bit, and federated averaging is that of PyTorch."""
+"""Host twins: a round equals a board's on the link, bit for bit, and federated averaging equals PyTorch's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Virtual time of twins: what a round would take on boards, who is late and who vanishes."""
+"""Virtual time of twins: the time of a round on boards, late boards and boards that vanish."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_late_and_vanished_boards_are_reported_and_left_out(capsys: pytest.Captu
 
 
 def test_a_board_that_vanishes_changes_no_weights() -> None:
-    """The weights are those of a run without it."""
+    """The weights equal a run without it."""
     assert virtual("--rounds", "1", "--out", "all") == 0
     assert virtual("--rounds", "1", "--out", "some", own="vanish = 1") == 0
     (row,) = rows("some")

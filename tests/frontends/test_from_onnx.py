@@ -1,4 +1,4 @@
-"""Networks and files of ONNX: as exporters write them, as text, and what the commands make of them."""
+"""Networks and files of ONNX: as exporters write them, as text, and as the commands import them."""
 
 import sys
 

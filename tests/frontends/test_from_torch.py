@@ -145,7 +145,7 @@ PARTS = {
 
 @pytest.mark.parametrize("batch", PARTS)
 def test_parts_of_tensors_and_of_the_batch(batch):
-    """The batch is that of the example where our functions take a free one only whole; programs with changed views are
+    """The batch has the example's size where our functions take a free one only whole; programs with changed views are
     imported without in-place operators, also with a dropout."""
     functions = PARTS[batch]
     parts = Function(lambda x: tuple(f(x) for f in functions))

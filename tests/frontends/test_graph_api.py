@@ -46,7 +46,7 @@ def w1_data():
     return x, np.eye(10, dtype=np.float32)[y], *weights
 
 
-# What the caller of the generated C writes; stdio.h is the caller's own.
+# The caller's code around the generated C; the caller includes stdio.h.
 CALLER = """
 #include <stdio.h>
 static float image[784], label[10];
@@ -173,7 +173,7 @@ def test_data_of_a_param_and_results_that_are_kept(cc, tmp_path, rng):
 
 @pytest.mark.cc
 def test_all_of_forward_comes_before_any_of_backward(tmp_path, rng):
-    """A kept result with a large intermediate of its own, which would need less memory at the very end."""
+    """A kept result with a large intermediate, which would need less memory at the very end."""
     x, t = Param(None, shape=(6, 3), var_name="x"), Param(None, shape=(6, 5), var_name="t")
     w1, w2 = Param(None, shape=(3, 30), var_name="w1"), Param(None, shape=(30, 5), var_name="w2")
     a, b = Param(None, shape=(5, 40), var_name="a"), Param(None, shape=(40, 2), var_name="b")
@@ -221,7 +221,7 @@ def test_gradient_of_a_computed_value(tmp_path):
 @pytest.mark.cc
 @pytest.mark.parametrize("cc", COMPILERS)
 def test_names_that_c_could_not_have(cc, tmp_path):
-    """Keywords, C library macros, names that differ in case alone or not at all, comments, names of results."""
+    """Keywords, C library macros, names that only differ in case or not at all, comments, names of results."""
     names = [
         "int",
         "NULL",

@@ -1,4 +1,4 @@
-"""Wrong use of the graph API: one line that says what is wrong and where."""
+"""Wrong use of the graph API: one line with the fault and its place."""
 
 import numpy as np
 import pytest

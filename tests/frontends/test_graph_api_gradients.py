@@ -32,7 +32,7 @@ def in_torch():
     )
 
 
-# name -> (shapes of the parameters; the loss, in our functions or PyTorch's, of which all get a gradient)
+# name -> (shapes of the parameters; the loss, in our functions or PyTorch's; all parameters get a gradient)
 GRAPHS = {
     "two layers": (
         [(2, 6), (5, 6), (3, 5), (2, 3)],
@@ -101,13 +101,13 @@ def test_gradients_equal_pytorchs(name, tmp_path, rng):
     ids = [p.id for p in params]
     c = Interpreter(backward(loss(ag, *params), ids).build(), params)
     library = Library(c.gen_code() + c.gen_sgd(grads, ids), tmp_path)
-    library.buf[:] = np.nan  # what is read before it is written shows
+    library.buf[:] = np.nan  # shows reads before writes
     for n, a in zip(names, arrays, strict=True):
         library.at(n.upper(), a.shape)[...] = a
     tensors = [torch.tensor(a, dtype=torch.float64, requires_grad=True) for a in arrays]
     expected = loss(in_torch(), *tensors)
     expected.backward()
-    for _ in range(2):  # a second call starts from what the first one left
+    for _ in range(2):  # a second call starts from the results of the first
         library.call("forward")
         np.testing.assert_allclose(library.at("LOSS"), expected.item(), rtol=1e-5, atol=1e-6)
         library.call("backward")

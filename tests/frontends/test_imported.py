@@ -94,7 +94,7 @@ FROZEN = program(
     [linear("a", "b", "f.0", "f"), linear("b", "c", "f.1", "f"), linear("c", "d", "g")],
     {k: Weight(w.array, w.role, k.startswith("g.w")) for k, w in biased("f.0", "f.1", "g").items()},
 )
-# Weights without a module of their own that is called, and a result that is a pair.
+# Weights of a module that is not called, and a result that is a pair.
 PARTS = program(
     [
         Call("linear", (V("a"), W("m.part.w"), None), {}, ("b",), frames("m")),

@@ -1,4 +1,4 @@
-"""Kernels as text: what the graph API prints before its own functions."""
+"""Kernels as text, which the graph API prints before its functions."""
 
 import re
 
@@ -13,7 +13,7 @@ from autodiff_gen.kernels import registry
 @pytest.mark.parametrize("cc", COMPILERS)
 def test_every_reference_kernel_and_function_can_be_inlined_alone(cc, tmp_path):
     """Each with just the helpers that it names: nothing is missing, and nothing is unused. One file has all,
-    and what is inlined for one has names of its own, so that it serves no other."""
+    and functions that are inlined for one have their names, so that they serve no other."""
     tables = registry.load(["ref"])
     headers = header_files(tables.root)
     kernels = {k.symbol: [k] for k in tables.backends[-1].kernels}

@@ -74,7 +74,7 @@ LEFT_OUT = {name for names in EXCEPTIONS.values() for name in names.split()}
 
 
 def family(name):
-    """The family of a case's op; those of several ops are in their definition's."""
+    """The family of a case's op; cases of several ops are in the family of their definition."""
     base = name.partition("_expanded")[0]
     op = op_of(name) or op_of(base)
     return next((f for f, table in FAMILIES.items() if op in table), "elementwise")
@@ -90,7 +90,7 @@ def feeds_of(inputs, outputs, arrays):
 
 
 def differs(name):
-    """What is wrong with a case; None if nothing is."""
+    """The fault of a case, or None."""
     case = cases()[name]
     try:
         inputs, outputs, arrays, wanted = network_of(name)

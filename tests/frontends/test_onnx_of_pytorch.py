@@ -17,7 +17,7 @@ from autodiff_gen.ir.interpreter import evaluate
 
 
 def test_images_of_a_size_that_follows_the_batch_are_interpolated():
-    """As PyTorch's exporter writes `Upsample(size=...)`: the batch of the sizes is that of the image."""
+    """As PyTorch's exporter writes `Upsample(size=...)`: the sizes have the image's batch."""
     nodes = (
         make_node("Shape", ["x"], ["shape"], end=2),
         make_node("Concat", ["shape", "wanted"], ["s"], axis=0),

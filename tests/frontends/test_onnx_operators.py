@@ -71,7 +71,7 @@ def test_indices_of_an_input_count_from_the_end(op: str) -> None:
 
 
 def test_a_loop_ends_by_its_condition():
-    """... after as many iterations as in the reference implementation; a nested branch reads what an iteration made."""
+    """... after as many iterations as in the reference implementation; a nested branch reads an iteration's result."""
     text = """net (float[n,4] x) => (float[n,4] y) {
         k, y = Loop (, go, zero, x) <body = b (int64 i, bool on, float count, float[n,4] old)
             => (bool more, float next, float[n,4] new) {
@@ -103,7 +103,7 @@ def test_an_error_without_words_has_its_name(monkeypatch):
 
 @pytest.mark.parametrize("part", ("s = Constant <value_int = 3> ()", "s = Constant <value_ints = [3, 1]> ()"))
 def test_parts_as_a_sequence(part):
-    """As PyTorch's exporter writes split: a size, of which the last part may be smaller, or the size of each part."""
+    """As PyTorch's exporter writes split: a size, and the last part may be smaller, or the size of each part."""
     text = f"""net (float[n,4] x) => (float[n,3] y) {{
         {part}
         zero = Constant <value_int = 0> ()

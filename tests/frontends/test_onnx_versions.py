@@ -21,7 +21,7 @@ def test_a_dropout_is_a_layer_in_evaluation_mode():
 
 
 def test_an_earlier_opset_is_converted():
-    """Softmax before opset 13 is that of all axes from `axis` on."""
+    """Softmax before opset 13 is over all axes from `axis` on."""
     made = of_nodes(make_node("Softmax", ["x"], ["y"]), shape=(2, 3, 4), opset=11)
     x = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32)
     found = ag.function([v := ag.Input("x", x.shape)], [ag.from_onnx(made)(v)]).on_host(kernels="ref")(x)
@@ -86,7 +86,7 @@ OPTIMIZED = {
 
 @pytest.mark.parametrize("opset", (11, 14, 17))
 def test_files_of_the_optimizer_of_onnxruntime(opset, subtests):
-    """... which writes ops of its own, and LayerNormalization at any opset."""
+    """... which writes custom ops, and LayerNormalization at any opset."""
     numbers = np.random.default_rng(0)
     for name, (operands, shapes, attributes) in OPTIMIZED.items():
         with subtests.test(name):

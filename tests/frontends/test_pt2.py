@@ -115,7 +115,7 @@ def test_check_of_archives_of_older_versions(layout, tmp_path, capsys, monkeypat
     ("name", "table"), (("gru", [{}]), ("squeezenet", [{}]), ("attention", [{}]), ("rnn", []))
 )
 def test_a_program_with_functional_operators(name, table):
-    """After run_decompositions({}) there are no in-place operators; after run_decompositions() those of core ATen, and
+    """After run_decompositions({}) there are no in-place operators; after run_decompositions() only core ATen, and
     recurrent layers are unrolled."""
     make, example = NETWORKS[name]
     given = torch.zeros(2, *example[1:])

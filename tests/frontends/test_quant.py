@@ -221,7 +221,7 @@ def test_functions_of_one_tensor_are_tables(samples: Any) -> None:
 
 
 class Probabilities(nn.Module):
-    """Softmax of a product along its channels, read by two others; that of scores at the end."""
+    """Softmax of a product along its channels, read by two others; and softmax of scores at the end."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -238,7 +238,7 @@ class Probabilities(nn.Module):
 
 @pytest.mark.cc
 def test_softmax_is_one_kernel(samples: Any) -> None:
-    """With the scale 1/256, or that of the values with which it shares elements."""
+    """With the scale 1/256, or the scale of the values with which it shares elements."""
     net = quant.quantize(Probabilities(), samples)
     x = ag.Input("x", (2, 3, 8, 8))
     y = net(x)

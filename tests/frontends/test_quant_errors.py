@@ -1,4 +1,4 @@
-"""What the front end of quantised networks rejects: one line that says what is wrong, where, and how to fix it."""
+"""Networks that the front end of quantised networks rejects: one line with the fault, its place and the fix."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ def test_rejected_uses(build: Callable[[], Any], message: str) -> None:
 
 
 def test_an_infinite_mask_is_computed_in_float() -> None:
-    """With fallback only what is read as s8 needs a finite range."""
+    """With fallback only values that are read as s8 need a finite range."""
     mask = np.where(np.eye(8) > 0, -np.inf, 0).astype(np.float32)
     net = quantised(lambda conv, x: F.softmax(conv(x) + mask, 3), fallback=True)
     net(ag.Input("x", SHAPE))

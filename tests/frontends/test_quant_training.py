@@ -56,7 +56,7 @@ def loaded() -> quant.Network:
 
 
 def images() -> tuple[Any, Any]:
-    """Images of each class around one of its own."""
+    """Images of each class around a class image."""
     rng = np.random.default_rng(5)
     kinds = rng.normal(0, 0.7, (CLASSES, 3, 9, 9))
     labels = np.arange(STEPS * BATCH) % CLASSES

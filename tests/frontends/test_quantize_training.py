@@ -1,4 +1,4 @@
-"""Training of what quant.quantize returns, compared with a network that quant.load reads: the same integers."""
+"""Training of networks from quant.quantize, compared with a network that quant.load reads: the same integers."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_layers_without_a_bias_have_one() -> None:
 
 
 def linear_layers() -> tuple[Any, Any]:
-    """Three quantised linear layers of 8 channels, of which all parameters train, and what calibrated them."""
+    """Three quantised linear layers of 8 channels whose parameters all train, and their calibration data."""
     x = np.random.default_rng(6).normal(size=(32, 8)).astype(np.float32)
     net = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8))
     backbone = quant.quantize(net, x)

@@ -54,7 +54,7 @@ def test_the_work_does_not_grow_with_the_steps():
         layer = Network(nn.LSTM(3, 4, batch_first=True))
         return lambda: export.saved(layer, (2, steps, 3))
 
-    for steps in (10, 1000):  # sympy keeps what it found out about a number
+    for steps in (10, 1000):  # sympy caches facts about a number
         work(steps)()
     assert calls(work(1000)) < 1.1 * calls(work(10))
 

@@ -1,4 +1,4 @@
-"""Programs of PyTorch that change gradients: functions with a gradient of their own, gradients in the loss, hooks,
+"""Programs of PyTorch that change gradients: functions with custom gradients, gradients in the loss, hooks,
 and tensors that are detached."""
 
 import numpy as np
@@ -44,7 +44,7 @@ class Spike(torch.autograd.Function):
 
 
 class Sign(torch.autograd.Function):
-    """A straight-through estimator, with a context of its own."""
+    """A straight-through estimator, with a context."""
 
     @staticmethod
     def forward(x):

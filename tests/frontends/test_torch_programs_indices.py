@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.cc]
 
 
 def masked_encoder(m, words, label):
-    """As BERT: token types of the words' shape, and a mask of what is no padding."""
+    """As BERT: token types of the words' shape, and a mask of the words that are not padding."""
     types = torch.zeros(words.size(), dtype=torch.long)
     mask = (1.0 - (words != 0).float()[:, None, :]) * torch.finfo(torch.float32).min
     h = m["words"](words) + m["types"](types)

@@ -67,7 +67,7 @@ REJECTED = {
         lambda m, x: (m["net"](x) * torch.Tensor([x.sum()])).sum(),
         rf"{MADE} \(test_torch_rejected.py:\d+\)$",
     ),
-    "an error of its own": (
+    "a custom error": (
         lambda m, x: m["net"](x) / 0 @ x,
         r"must have same .* \(test_torch_rejected.py:\d+\)$",
     ),

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.cc]
 
 
 class Observed(nn.Module):
-    """Running statistics of what is observed, and the number of steps."""
+    """Running statistics of observed values, and the number of steps."""
 
     def __init__(self, always=False, assigned=False, square=False):
         super().__init__()

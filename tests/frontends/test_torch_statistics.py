@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.cc]
 
 
 class Stepped(nn.Module):
-    """A layer of which weights that took steps by its gradient are called too, as by SAM and MAML."""
+    """A layer that is also called with weights after steps by its gradient, as by SAM and MAML."""
 
     def __init__(self, steps, **options):
         super().__init__()
@@ -28,7 +28,7 @@ class Stepped(nn.Module):
 
 class StatisticsRead(nn.Module):
     """Running statistics that are read between two updates, by a call in evaluation mode and by a layer's copy; one
-    update is that of a call whose result nobody needs."""
+    update comes from a call whose result nobody needs."""
 
     def __init__(self, norm):
         super().__init__()

@@ -155,7 +155,7 @@ def test_optimizers_and_losses_that_cannot_be_taken_over():
 
 
 def sgd_of_two():
-    """An optimizer with two groups of parameters, of which one has its own rate."""
+    """An optimizer with two groups of parameters; one group has another rate."""
     first, second = (torch.zeros(1, requires_grad=True) for _ in range(2))
     return torch.optim.SGD([{"params": [first]}, {"params": [second], "lr": 0.02}], lr=0.1, momentum=0.5)
 

@@ -46,7 +46,7 @@ class Row:
     limits: tuple[int, int] = LIMITS
 
     def operands(self) -> list[tuple[Value, Any]]:
-        """Floats of s8 integers, of which many are equal, so that sums often are a limit."""
+        """Floats of s8 integers; many are equal, so that sums often are a limit."""
         rng = np.random.default_rng([3, *map(len, self.shapes), *self.shapes[0]])
         names = "abc"[: len(self.shapes)]
         drawn = (rng.integers(-128, 128, shape) for shape in self.shapes)
@@ -227,7 +227,7 @@ def test_a_mask_has_one_bit_for_each_element() -> None:
     assert not [name for name in kernels["predict"] if "within" in name]
     frozen = compile_model(
         model("closed", trained="last.bias"), "m", ["ref"]
-    )  # what is before it has no gradient
+    )  # operands before it have no gradient
     assert kept(frozen, "u8") == [1]
 
 

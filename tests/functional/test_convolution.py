@@ -161,7 +161,7 @@ def test_a_hessian_vector_product() -> None:
         np.testing.assert_allclose(a, b.numpy(), rtol=1e-9, atol=1e-9 * float(b.abs().max()))
 
 
-# What a network becomes
+# Whole networks
 
 
 def test_weights_are_updated_by_the_kernel_that_computes_their_gradient() -> None:

@@ -36,7 +36,7 @@ def _in_scan(z: Value, y: Value) -> Value:
     return rows
 
 
-# What is computed, the same in PyTorch, labels that it takes, and labels that it rejects.
+# The expression, the same in PyTorch, labels that it takes, and labels that it rejects.
 ROWS: dict[str, tuple[Callable[[Value, Value], Value], str, Sequence[Any], Sequence[Any]]] = {
     "clamp": (lambda z, y: _losses(z, y.clamp(min=0)), "L(z, y.clamp(min=0))", [FITS, MISSING], [ABOVE]),
     "both limits": (
@@ -199,7 +199,7 @@ def test_an_index_is_checked_as_it_is_used(
     for labels in rejected:
         with pytest.raises(ShapeError, match=r"^y.* -?\d+.*, outside -?\d to \d$"):
             f(labels)
-    for module in ("arguments", "trainer"):  # what the device does
+    for module in ("arguments", "trainer"):  # as on the device
         monkeypatch.setattr(f"autodiff_gen.host.{module}.reject_wrong_indices", lambda checks, arrays: None)
     for labels in rejected:
         with pytest.raises(AutodiffError, match=r"status -3"):

@@ -1,4 +1,4 @@
-"""Indexing and cumulative sums beside PyTorch's; indices out of range; what is rejected."""
+"""Indexing and cumulative sums beside PyTorch's; indices out of range; wrong arguments."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_the_batch_varies(rows: int) -> None:
 
 @pytest.mark.cc
 def test_columns_of_an_input_have_limits_of_their_own() -> None:
-    """... such as categories of a table; what an index of the whole has limits all of them, and one column is free."""
+    """... such as categories of a table; an index of the whole limits all of them, and one column is free."""
     i = ag.Input("i", (4, 4), dtype="s32", batch_axis=0)
     tables = [ag.Input(f"w{k}", (rows, 2)) for k, rows in enumerate((5, 7, 3))]
     columns = [F.embedding(i[:, k], w) for k, w in enumerate(tables)]

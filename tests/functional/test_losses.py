@@ -1,4 +1,4 @@
-"""Every loss against torch: values and gradients in float64, and as generated C; its edges; what it rejects."""
+"""Every loss against torch: values and gradients in float64, and as generated C; its edges; wrong arguments."""
 
 from __future__ import annotations
 

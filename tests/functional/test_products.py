@@ -1,4 +1,4 @@
-"""einsum, outer, bmm, mm, mv and dot beside PyTorch's; what is rejected."""
+"""einsum, outer, bmm, mm, mv and dot beside PyTorch's; wrong arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of quantised tensors against the numbers that the integers represent, in float64; then what is rejected.
+"""Functions of quantised tensors against the numbers that the integers represent, in float64; then wrong arguments.
 That C computes the same bits is tested for every op in test_ops_c.py and test_op_kernels.py."""
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def quantised_input(name: str, q: Any, of: tuple[float, int]) -> tuple[Value, Va
 def check(
     y: Value, feeds: dict[Value, Any], want: Any, low: int = -128, high: int = 127, units: float = 0.51
 ) -> None:
-    """The integers of y are those of the numbers `want`, between the limits, but for the rounding of the multiplier."""
+    """The integers of y represent the numbers `want`, between the limits, up to the rounding of the multiplier."""
     (got,) = evaluate([y], feeds)
     of = y.type.quantization
     assert of is not None and got.dtype == np.int8

@@ -25,7 +25,7 @@ Function = Callable[..., Value]
 
 
 def real(name: str, *shape: int, seed: int = 1) -> tuple[Value, Any]:
-    """A float input, and numbers of which some are beyond what OF_X represents."""
+    """A float input, and numbers; some are beyond the range of OF_X."""
     rng = np.random.default_rng([seed, *name.encode()])
     return ag.Input(name, shape), rng.uniform(-7.0, 7.5, shape).astype(np.float32)
 
@@ -57,7 +57,7 @@ class Rounded(torch.autograd.Function):
 
 def check(y: Value, twin: Any, given: dict[Value, Any], *rounded: Value) -> None:
     """The gradients of sum(dy * real numbers of y + tanh of them) with respect to all inputs. twin: the function of
-    torch tensors, one for each input, of which some are rounded first."""
+    torch tensors, one for each input; some are rounded first."""
     number = F.dequantize(y)
     dy = np.random.default_rng(2).uniform(0.5, 1.5, y.shape)
     inputs = list(given)
@@ -154,7 +154,7 @@ def test_pooling(name: str, kernel: Any, stride: Any, padding: Any) -> None:
 
 @pytest.mark.parametrize("dim", [-1, 1])
 def test_softmax(dim: int) -> None:
-    """That of softmax at the numbers that the rounded result represents, which the result's errors alone separate from
+    """The gradient of softmax at the numbers that the rounded result represents; only its errors separate them from
     that at the numbers of x."""
     x, of_x = real("x", 3, 6, 5)
     y = F.quantized_softmax(quantised(x), dim)
@@ -223,7 +223,7 @@ class Elementwise(nn.Module):
     [
         (F.hardswish, torch.nn.functional.hardswish, np.linspace(-4, 4, 9)),
         (lambda x: x * F.sigmoid(0.5 * x), lambda x: x * torch.sigmoid(0.5 * x), np.linspace(-3, 5, 9)),
-        (F.cos, torch.cos, np.array([-2, 2])),  # what is greater than 0 is beyond the range of the result
+        (F.cos, torch.cos, np.array([-2, 2])),  # results above 0 are beyond the range
     ],
 )
 def test_tables_have_the_derivative_of_their_function(

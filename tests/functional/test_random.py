@@ -1,4 +1,4 @@
-"""Random numbers: those of their NumPy twin, new ones in every training step, their mean in evaluation mode."""
+"""Random numbers: the numbers of their NumPy twin, new ones in every training step, their mean in evaluation mode."""
 
 from __future__ import annotations
 

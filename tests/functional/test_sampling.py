@@ -1,4 +1,4 @@
-"""Grids, and the gamma function: what is wrong is one line."""
+"""Grids, and the gamma function: an error is one line."""
 
 import re
 from collections.abc import Callable

@@ -69,7 +69,7 @@ LOOPS: dict[str, tuple[Loop, list[tuple[int, ...]]]] = {
         lambda F, h, w: F.scan(lambda h, _: (F.sin(h @ w), h[None] if False else h), h, length=T),
         [(B, H), (H, H)],
     ),
-    "ys alone": (
+    "only ys": (
         lambda F, x, w: F.scan(lambda _, x: (None, F.exp(x @ w)), None, x),
         [(T, B, N), (N, H)],
     ),

@@ -1,4 +1,4 @@
-"""Slices, joined and repeated values beside PyTorch's; what becomes of them in C; what is rejected."""
+"""Slices, joined and repeated values beside PyTorch's; their C; wrong arguments."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def test_gradients_of_parts_are_written_side_by_side() -> None:
 
 
 def test_parts_are_computed_in_place() -> None:
-    """What is concatenated is computed where it will be stored."""
+    """Operands of a concatenation are computed where it is stored."""
     a, b = ag.Input("a", (2, 3)), ag.Input("b", (2, 1))
     text = c_of([a, b], [F.cat([F.exp(a), F.tanh(b)], 1)])
     assert "arena" not in text
@@ -232,7 +232,7 @@ def test_parts_are_computed_in_place() -> None:
 
 
 def test_parts_of_a_sum_are_computed_where_they_are_used() -> None:
-    """The gates of a cell need no array of their own; what is also read whole keeps one."""
+    """The gates of a cell need no array; a value that is also read whole keeps one."""
     x, b = ag.Input("x", (3, 8), batch_axis=0), ag.Input("b", (8,))
     i, g = F.chunk(F.tanh(x + b), 2, 1)
     text = c_of([x, b], [i * g])

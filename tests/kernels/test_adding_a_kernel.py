@@ -1,4 +1,4 @@
-"""docs/adding-a-kernel.md: its blocks, as a reader would type them, do what the text beside them says."""
+"""docs/adding-a-kernel.md: its blocks, as a reader would type them, have the effect that the text says."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Clang, of which Arm's own compiler is made, compiles kernels and support code as GCC does."""
+"""Clang, on which Arm's compiler is based, compiles kernels and support code as GCC does."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The backend `cmsis`: CMSIS-NN compared with `ref` on every kind of core, and the one line for what is wrong with it.
+"""The backend `cmsis`: CMSIS-NN compared with `ref` on every kind of core, and the one line for each fault.
 
 `./scons test` has fetched it.
 """

@@ -1,4 +1,4 @@
-"""The backend `cmsis_dsp`: where CMSIS-DSP is looked for, and the one line for what is wrong with it.
+"""The backend `cmsis_dsp`: where CMSIS-DSP is looked for, and the one line for each fault.
 
 CMSIS-DSP itself is no part of the tests, which need no network. A stand-in with its interface shows that the wrappers
 call it as its documentation says; `autodiff-gen fetch cmsis_dsp` and `test-kernels cmsis_dsp` compare the real one.

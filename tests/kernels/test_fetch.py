@@ -60,7 +60,7 @@ def archive(backend):
 
 @pytest.fixture(params=list(FILES))
 def backend(request, tmp_path, monkeypatch):
-    """Its name; `fetch` unpacks its package into a folder of the test, and the pinned checksum is that of a file."""
+    """Its name; `fetch` unpacks its package into a folder of the test, and the pinned checksum is a file's."""
     data = archive(request.param)
     (tmp_path / "package").write_bytes(data)
     monkeypatch.setattr(third_party.External, "pin", ("name==1.0", hashlib.sha256(data).hexdigest()))

@@ -36,7 +36,7 @@ def test_the_cheapest_of_two_kernels_is_chosen(tmp_path):
     assert loaded.rejected("conv2d_f32", CONV) == (
         f"toy_wide, as it costs {10 + 64 * 36 * 6 * 9:,} for an image, this {10 + 64 * 36 * 8:,}",
     )
-    # and so are those of each of two groups
+    # and so are the rows of each of two groups
     assert loaded.select("conv2d_f32", {**CONV, "o": 12, "groups": 2}).symbol == "toy_narrow"
 
 

@@ -28,7 +28,7 @@ def test_no_kernel_takes_more_than_a_kilobyte(name, profile, tmp_path, record_pr
         *(f"-I{d}" for d in (*tables.include_dirs(), RUNTIME)),
     ]
     made = [made for s in tables.sources() for made in objects([*command, *s.cflags], [s.path])]
-    library = tmp_path / "library.o"  # what the compiler's libraries have of what the kernels call
+    library = tmp_path / "library.o"  # functions of the compiler's libraries that the kernels call
     called = StackUse(tool(place, "objdump"), made).missing
     wanted = [f"-Wl,-u,{symbol}" for symbol in sorted(called)]
     link = [tool(place, "gcc"), *place.target.cflags, "-r", "-nostdlib", *wanted, "-lm", "-lc", "-lgcc"]

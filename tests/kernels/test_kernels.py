@@ -1,4 +1,4 @@
-"""The products of `ref`, with which all other kernels are compared, against float64; what they must not touch is NaN or
+"""The products of `ref`, with which all other kernels are compared, against float64; forbidden memory is NaN or
 guarded.
 
 Kernels that ops call through their records are in test_op_kernels.py."""

@@ -1,5 +1,5 @@
-"""Kernels compared with `ref`: those that need a core of their own on every emulated core that has it, portable ones on
-the host and on a core of each kind; those of the host by both compilers, with every width of its vectors."""
+"""Kernels compared with `ref`: kernels for a certain core on every emulated core of it, portable ones on
+the host and on a core of each kind; host kernels by both compilers, with every width of vectors."""
 
 import pytest
 from c_build import HOST, KERNELS, WIDTHS, widths
@@ -10,9 +10,9 @@ from autodiff_gen.kernels import registry
 from autodiff_gen.targets import board
 
 LOADED = [registry.load([name], root=KERNELS).backends[0] for name in registry.available(KERNELS)]
-TUNED = [b for b in LOADED if b.kernels and b.name != "ref"]  # fastmath brings functions alone
+TUNED = [b for b in LOADED if b.kernels and b.name != "ref"]  # fastmath only has functions
 CORES = {b.target.core: b.id for b in map(board.load, reversed(boards()))}  # one board of each
-KINDS = ("host", "mps2_an385", "virt_a53")  # for what is portable: the host, no FPU, AArch64
+KINDS = ("host", "mps2_an385", "virt_a53")  # for portable kernels: the host, no FPU, AArch64
 PLACES = [
     (backend.name, name)
     for backend in TUNED

@@ -18,7 +18,7 @@ SOURCES = [C / "math_sweep.c", C / "kernel_sweep.c", *(KERNELS / "ref" / f"{name
 
 @pytest.mark.cc
 def test_shortcuts_have_the_same_bits(math_library, tmp_path):
-    """Cores without vectors take them; their ends, and what is beyond, among the arguments."""
+    """Cores without vectors take them; their ends, and numbers beyond them, among the arguments."""
     flags = ("-O2", "-ffp-contract=off", "-DAG_MATH_SHORTCUTS=1")
     quick = shared_library("gcc", [C / "math_sweep.c"], tmp_path / "quick.so", flags)
     ends = np.array([0, TINY, SMALL, 0.55, 35.2, 87, 89, 104, INF], np.float32).view(np.uint32)

@@ -23,7 +23,7 @@ ORDERS = ("dense", "reversed", "slack")
 
 
 class Array:
-    """An array in a guarded buffer of its own: row-major, with its axes stored in another order, or with room
+    """An array in a separate guarded buffer: row-major, with its axes stored in another order, or with room
     after each row."""
 
     def __init__(self, values, order):
@@ -188,7 +188,7 @@ def test_every_call_that_adds_is_in_the_table():
 
 
 def terms_of(name, rng):
-    """(operands, what is added, attributes) for every sample of the term; vectors where operand 0 itself is added."""
+    """(operands, the added array, attributes) for every sample of the term; vectors where operand 0 itself is added."""
     if not INTO[name]:
         for size in (1, 5, 8, 39):
             x = rng.uniform(-1, 1, size).astype(np.float32)

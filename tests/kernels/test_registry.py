@@ -26,7 +26,7 @@ def test_ref_serves_every_kernel_without_conditions():
 
 @pytest.mark.cc
 def test_a_kernel_of_tiles_without_its_backend_names_the_macro():
-    """A build system that leaves out the flags of a folder must not get a name of its own for each kernel."""
+    """A build system that leaves out the flags of a folder must not get another name for each kernel."""
     command = [
         "gcc",
         "-std=c99",
@@ -88,7 +88,7 @@ def test_rows_follow_from_the_contract(tmp_path):
 
 
 def test_files_of_tiles_are_compiled_for_a_folder(tmp_path):
-    """Its own file takes the place of the one in tiles/; a condition of its own is added to those there."""
+    """The backend's file replaces the one in tiles/; the backend's condition is added to the conditions there."""
     head = 'schema = 1\ntiles = ["conv2d", "max_pool2d", "gemv"]\n'
     path = Path(toy(tmp_path, name="my-toy", table=serves('max_pool2d_f32 = ["c >= 4"]', head)))
     (path / "gemv.c").write_text("ag_gemv_f32_my_toy ag_gemv_t_f32_my_toy")
@@ -261,7 +261,7 @@ def test_the_library_of_blas_is_there():
 
 @pytest.mark.parametrize("backend", ["host", "armv7em", "neon", "mve"])
 def test_a_program_gets_what_its_kernels_call(backend: str) -> None:
-    """conv2d calls gemv for one image; the gradient of 8-bit weights calls that of floats."""
+    """conv2d calls gemv for one image; the gradient of 8-bit weights calls the gradient of floats."""
     backends = registry.load([backend, "ref"])
     for name, callee in (("conv2d_f32", "gemv_f32"), ("conv2d_dw_s8_f32", "conv2d_dw_f32")):
         *_, kernel = (k for k in backends.backends[0].kernels if k.name == name)  # which serves all shapes

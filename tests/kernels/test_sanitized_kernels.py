@@ -1,4 +1,4 @@
-"""Kernels of the host under the sanitizers: those of `ref`'s shape tables, and convolutions of random geometry."""
+"""Kernels of the host under the sanitizers: `ref`'s shape tables, and convolutions of random geometry."""
 
 import shutil
 import subprocess
@@ -28,7 +28,7 @@ BACKENDS = {  # name: flags
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_kernels_stay_inside_their_arrays(tmp_path, monkeypatch, backend):
-    """Padding, strides, dilation, groups, channel first; results as those of `ref`. With -O1 alone: with the kernels'
+    """Padding, strides, dilation, groups, channel first; results as from `ref`. Only with -O1: with the kernels'
     own -O3 the checks take four times as long to compile."""
     kernels = shutil.copytree(ROOT / "kernels", tmp_path / "kernels")
     table = kernels / backend / "kernels.toml"
@@ -57,7 +57,7 @@ int main(void) {
 
 @pytest.mark.cc
 def test_nothing_is_added_to_the_pointer_of_indices_that_there_are_not(tmp_path):
-    """Undefined, even of 0, which Clang alone checks."""
+    """Undefined, even of 0; only Clang checks it."""
     (tmp_path / "main.c").write_text(POOL)
     kernels = ROOT / "kernels"
     flags = (*SANITIZE[:3], "-DAG_BACKEND=host", f"-I{kernels}", f"-iquote{kernels / 'host'}")

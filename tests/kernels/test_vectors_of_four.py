@@ -1,4 +1,4 @@
-"""A vec.h with vectors of four lanes and no instructions of its own serves every file of tiles/."""
+"""A vec.h with vectors of four lanes and no special instructions serves every file of tiles/."""
 
 from pathlib import Path
 

@@ -79,7 +79,7 @@ def test_blocks_are_for_short_rows_of_several_terms() -> None:
 
 
 def test_rows_of_a_kernel_of_tiles_are_a_tile_or_more() -> None:
-    """The kernel of a convolution's gradient computes a row term by term, unlike the kernel of a matrix and a vector."""
+    """The kernel of a convolution's gradient computes a row by terms, unlike the kernel of a matrix and a vector."""
     assert block_of_a_product(board.load("mps2_an386").cost, 48, 18, 288, False, divisors(48)) == (4, 288)
 
 

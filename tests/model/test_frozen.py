@@ -1,5 +1,5 @@
-"""requires_grad: what is frozen beside PyTorch, wherever it is set, which names parameters have that were listed by a
-part of the network, and what is frozen as a constant of the program."""
+"""requires_grad: frozen parameters beside PyTorch, wherever it is set, names of parameters that were listed by a
+part of the network, and parameters that are constants of the program."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_training_equals_pytorchs(way: Callable[[Any], Any]) -> None:
         step.zero_grad()
         loss.backward()
         norm = torch.nn.utils.clip_grad_norm_(twin.parameters(), CLIP)
-        assert norm > CLIP  # or clipping would hide that what is frozen counts
+        assert norm > CLIP  # or clipping would hide that frozen parameters count
         step.step()
         assert trainer.train_step(x, label) == pytest.approx(loss.item(), rel=2e-5)
     for name, value in twin.state_dict().items():

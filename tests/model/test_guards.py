@@ -62,7 +62,7 @@ def batch(model, seed=0):
 @pytest.mark.cc
 @pytest.mark.parametrize("name", MODELS)
 def test_a_rejected_step_changes_no_state(name):
-    """And the steps after it are those of a trainer that never saw it."""
+    """And the steps after it equal the steps of a trainer that never saw it."""
     model = MODELS[name]()
     trainer, other = model.on_host(), model.on_host()
     for step in range(6):

@@ -1,4 +1,4 @@
-"""Model files: what they open, whose modules they see, and what is said of broken ones."""
+"""Model files: files that they open, modules that they see, and messages about broken ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model file writes: optimizers, Model and function; with what each rejects."""
+"""The text of model files: optimizers, Model and function; wrong arguments of each."""
 
 from __future__ import annotations
 

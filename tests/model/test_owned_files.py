@@ -21,7 +21,7 @@ DIGEST = "6b86b273ff34fce1"  # of "1"
 
 
 def everything(folder: Path) -> dict[str, bytes | str]:
-    """What is on disk: files by content, links by target."""
+    """A folder on disk: files by content, links by target."""
     return {
         str(p.relative_to(folder)): os.readlink(p) if p.is_symlink() else p.read_bytes()
         for p in sorted(folder.rglob("*"))
@@ -50,7 +50,7 @@ def _linked_file(out: Path) -> None:
     (out / "lib/a/a.c").symlink_to(out.parent / "mine.c")
 
 
-# what is done after the first export, and the message of the next
+# an action after the first export, and the message of the next
 EXPORTS = {
     "outside": (_forged("../mine.c"), "export.json: '../mine.c' is no file below its folder"),
     "outside by steps": (_forged("src/../../mine.c"), "is no file below its folder"),

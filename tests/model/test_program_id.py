@@ -171,7 +171,7 @@ def test_the_header_has_it():
 
 
 def test_all_attributes_of_ops_have_a_text():
-    """Those of every sample; a text with an address would be another one in another process."""
+    """The numbers of every sample; a text with an address would be another one in another process."""
     for op in OPS.values():
         for sample in op.samples:
             for name, value in sample.attrs.items():

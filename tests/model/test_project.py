@@ -1,4 +1,4 @@
-"""`export --as`: what it writes compiles, links and runs with nothing of this tree."""
+"""`export --as`: exported projects compile, link and run with nothing of this tree."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_cmake(tmp_path: Path) -> None:
 
 @pytest.mark.cc
 def test_cmake_as_a_part_of_another_project(tmp_path: Path) -> None:
-    """With a backend that is a header alone."""
+    """With a backend that is only a header."""
     export("xor", board.load("host"), tmp_path / "xor", form="cmake", kernels=["fastmath", "ref"])
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.21)\nproject(own C)\nadd_subdirectory(xor)\n"
@@ -231,7 +231,7 @@ int ag_flash_open(ag_flash *flash, uint32_t state_bytes) { return ag_flash_file_
 @pytest.mark.parametrize("language", ["c", "cpp"])
 def test_arduino_finds_everything_by_its_own_rules(language: str, tmp_path: Path) -> None:
     """Its rules for libraries in src/: the include path has src/ and the core, and no folder below src/; every C file
-    below src/ is compiled; a sketch is compiled in a folder of its own, as C++ that begins with Arduino.h."""
+    below src/ is compiled; a sketch is compiled in a separate folder, as C++ that begins with Arduino.h."""
     models = ["lenet"] if language == "c" else [*two(tmp_path)]
     if language == "cpp":
         (tmp_path / "main.cpp").write_text(CPP)
@@ -246,7 +246,7 @@ def test_arduino_finds_everything_by_its_own_rules(language: str, tmp_path: Path
     ino.rename(ino.with_suffix(".ino.cpp")).write_text(
         f"#include <Arduino.h>\n{ino.with_suffix('.ino.cpp').read_text()}"
     )
-    # what data.py writes, and what a sketch of one's own may include
+    # the output of data.py, and headers that a user's sketch may include
     (sketch / "samples.c").write_text('#include "ag_samples.h"\n#include "ag_store.h"\n')
     include = [f"-I{tmp_path / 'core'}", f"-I{out / 'src'}"]
     objects = []

@@ -86,7 +86,7 @@ def test_every_step_from_pytorchs_own_state(run):
 
 @pytest.mark.parametrize("name", ["w2", "w3b8", "w4", "w5"])
 def test_fewer_rows_than_the_batch(name):
-    """n = 1..B in one trajectory: the loss and the update are those of n rows."""
+    """n = 1..B in one trajectory: the loss and the update count n rows."""
     from torch_workloads import Torch, workload
 
     module = workload(name)

@@ -247,7 +247,7 @@ def test_steps_of_an_encoder_block_equal_pytorchs(options: dict[str, Any]) -> No
 
 
 def test_dropout_acts_in_training_alone() -> None:
-    """With the identity as value the weights are seen: in training each is 0 or twice what it is in evaluation."""
+    """With the identity as value the weights are seen: in training each is 0 or twice its value in evaluation."""
     x = ag.Input("x", (20, 5))
     array = RNG.normal(size=(20, 5)).astype(np.float32)
     y = F.scaled_dot_product_attention(x, x, np.eye(20, dtype=np.float32), dropout_p=0.5)

@@ -121,7 +121,7 @@ def test_state_dict_has_torchs_names_in_torchs_order() -> None:
 
 
 def edited(nn: Any, start: Any) -> Any:
-    """What is added, replaced and removed by name and by number; `start` makes the first numbers of a parameter."""
+    """Modules added, replaced and removed by name and by number; `start` makes the first numbers of a parameter."""
 
     class Edited(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -209,7 +209,7 @@ def test_an_encoder_of_several_layers() -> None:
 
 
 def test_dropout_of_an_encoder_acts_in_training() -> None:
-    """Its default is PyTorch's, 0.1: on the weights of attention, between the linear layers, and on what is added."""
+    """Its default is PyTorch's, 0.1: on the weights of attention, between the linear layers, and on branches."""
     from autodiff_gen.ir.node import topological
 
     x = ag.Input("x", (2, 5, 4))

@@ -249,7 +249,7 @@ def test_gradients_are_checked_through_the_masks() -> None:
 def test_masks_take_no_memory() -> None:
     plain, dropped = (compile_model(model(p, p / 2), "m") for p in (0.0, 0.5))
     counter = 8  # and its next value until the guard has passed
-    # The only mask that is stored is the second ReLU's, whose result is stored after dropout only: 128 bytes, of which
+    # The only stored mask is the second ReLU's, whose result is stored after dropout only: 128 bytes, and
     # 36 are above the peak of the plain model. No mask of dropout is.
     assert dropped.struct_bytes == plain.struct_bytes + counter + 36 <= 7024 + counter
     held = [v for b in dropped.entries[0].plan.placed for v in b.values]

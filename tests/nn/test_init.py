@@ -1,4 +1,4 @@
-"""Initialisers that change parameters, beside those of torch.nn.init."""
+"""Initialisers that change parameters, beside the initialisers of torch.nn.init."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from autodiff_gen.ir.interpreter import evaluate
 
 
 class Net(nn.Module):
-    """Modules and parameters in an order of their own, one module used twice, one parameter shared."""
+    """Modules and parameters in a chosen order, one module used twice, one parameter shared."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,5 +1,5 @@
 """The gradients of normalised networks in float32 are as exact as PyTorch's: deep networks amplify rounding errors from
-layer to layer, those of the statistics most of all."""
+layer to layer, errors of the statistics most of all."""
 
 from __future__ import annotations
 

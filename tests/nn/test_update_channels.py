@@ -1,4 +1,4 @@
-"""Layers of which some input channels train, against PyTorch with the gradients of all others set to 0."""
+"""Layers with some input channels that train, against PyTorch with the gradients of all others set to 0."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_a_fraction_chooses_the_largest(norm: str) -> None:
 
 
 def test_a_fraction_of_integers_chooses_the_largest_numbers() -> None:
-    """Each channel of a depthwise convolution has a scale of its own."""
+    """Each channel of a depthwise convolution has a scale."""
     weight = np.full((8, 1, 3, 3), 100, np.int8)
     scales = np.arange(1, 9, dtype=np.float32) / 1000
     layers = [

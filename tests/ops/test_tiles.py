@@ -1,4 +1,4 @@
-"""Tiles and terms, of every op that says of what it computes them, against the whole result."""
+"""Tiles and terms of every op that declares them, against the whole result."""
 
 from __future__ import annotations
 

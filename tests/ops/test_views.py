@@ -127,7 +127,7 @@ def matrix(memory: Any, at: Strided) -> Any:
 
 
 def interpreted(call: KernelCall, memory: dict[str, Any], c: Any) -> None:
-    """What the contract says of the kernel, on flat arrays; alpha 1, beta 0."""
+    """The kernel as the contract defines it, on flat arrays; alpha 1, beta 0."""
     size = {k: planned((v,))[0] for k, v in call.sizes.items()}
     flat = {
         p: memory["ab"[role.index]] if isinstance(role, Operand) else c for p, role in call.pointers.items()

@@ -97,8 +97,8 @@ def _mask(m: Any) -> Any:
 
 IGNORED = -100
 WEIGHTS = np.float32([0.3, 2.0, 0.7])
-# Losses whose means are divided by what the data say: functions of F or torch.nn.functional (f), the logits, the labels
-# and the weights of the classes. The sums of the largest batch are those of the small ones.
+# Losses whose means are divided by data: functions of F or torch.nn.functional (f), the logits, the labels
+# and the weights of the classes. The sums of the largest batch equal the sums of the small ones.
 MEANS: dict[str, Callable[..., Any]] = {
     "weight": lambda f, z, y, w: f.cross_entropy(z, y, w, label_smoothing=0.1),
     "nll_loss": lambda f, z, y, w: f.nll_loss(f.log_softmax(z, 1), y, w),

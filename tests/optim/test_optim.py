@@ -1,5 +1,5 @@
 """Optimizers and clipping against torch.optim: every parameter and state of every step; parameter groups and
-freezing; what is rejected."""
+freezing; wrong arguments."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_fewer_rows_than_the_batch(rows: int) -> None:
 
 @pytest.mark.cc
 def test_clipping_by_norm_waits_for_all_gradients() -> None:
-    """No weight changes before the norm is known, and small gradients are left alone."""
+    """No weight changes before the norm is known, and small gradients are not changed."""
     x, t = next(batches())
     free, wide, tight = (
         built("SGD", {"lr": 0.1}, None, c).on_host()
@@ -305,7 +305,7 @@ def test_a_rule_of_ones_own() -> None:
         np.testing.assert_allclose(np.abs(value - before[name]), 0.5, rtol=1e-6)
 
 
-# What is rejected
+# Wrong arguments
 
 
 def given(**options: Any) -> Callable[[], Any]:

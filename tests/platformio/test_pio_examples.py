@@ -1,5 +1,5 @@
 """The examples under PlatformIO: the program and the tests of each are built for an emulated board, another for each
-example, those of one example for every board, from an empty core folder and without a network."""
+example, tests of one example for every board, from an empty core folder and without a network."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def envs_of_tests(name):
 
 
 def own_ini(name):
-    """What an example's own file has."""
+    """The text of an example's own file."""
     ini = configparser.ConfigParser(interpolation=None)
     ini.read(ROOT / "examples" / name / "platformio.ini")
     return ini
@@ -60,7 +60,7 @@ def tree(tmp_path_factory):
 
 
 def build(tree, factory, name):
-    """The folder of an example after `pio run` and `pio test`, and the folder with what they said."""
+    """The folder of an example after `pio run` and `pio test`, and the folder with their output."""
     folder, core = tree / "examples" / name, tree / f"core of {name}"
 
     def make(out):
@@ -150,7 +150,7 @@ def test_scons_generates_the_same_bytes(tree, tmp_path_factory, tmp_path, name, 
     ("name", "env"), [(n, e) for n in examples() for e in QEMU if e not in default_envs(n)]
 )
 def test_a_board_is_left_out_only_where_the_model_does_not_fit(tree, tmp_path_factory, name, env):
-    """The compiler finds it without PlatformIO; what the linker finds needs the whole build."""
+    """The compiler finds it without PlatformIO; an error of the linker needs the whole build."""
     try:
         compile_file(load_file(name).made, name, kernels=None, board=board.load(PROFILES[env]))
     except PlanError as error:
@@ -190,7 +190,7 @@ def test_a_build_with_nothing_to_do_does_nothing(tree, tmp_path_factory):
 
 @pytest.mark.parametrize("name", examples())
 def test_an_example_says_only_its_boards_and_its_samples(name):
-    """All else is in platformio/examples.ini, so that a board is added there alone."""
+    """All else is in platformio/examples.ini, so that a board is only added there."""
     ini = own_ini(name)
     options = {(section, option) for section in ini.sections() for option in ini[section]}
     streams = (ROOT / "examples" / name / "data.py").is_file()

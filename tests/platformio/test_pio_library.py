@@ -1,4 +1,4 @@
-"""The library in a user's own project: by link, by copy and packed; what an edit rebuilds; what a mistake says."""
+"""The library in a user's own project: by link, by copy and packed; rebuilds after an edit; messages for mistakes."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def library(tmp_path_factory):
 
 
 def new_project(folder, library_spec):
-    """A project of a user: a sketch, and a model with a module and a data file of its own."""
+    """A project of a user: a sketch, and a model with a module and a data file."""
     (folder / "src").mkdir(parents=True)
     (folder / "net").mkdir()
     (folder / "src" / "sketch.cpp").write_text(SKETCH)
@@ -124,9 +124,7 @@ def test_a_sketch_trains_with_the_library(how, library, tmp_path):
     folder = new_project(tmp_path / "my project", spec)
     if how == "packed":
         add_model(folder)
-    if (
-        how != "symlink"
-    ):  # which has the board's own kernels, whose exp differs from that of `ref` in the last bits
+    if how != "symlink":  # which has the board's own kernels, whose exp differs from `ref` in the last bits
         with (folder / "platformio.ini").open("a") as ini:
             ini.write("custom_autodiff_kernels = ref\n")
     said = succeed(folder, tmp_path / "core", "run", "-t", "run")
@@ -210,7 +208,7 @@ def more(option):
     return MODEL_LINE, f"{MODEL_LINE}custom_autodiff_{option}\n"
 
 
-# what is wrong, (old, new) in platformio.ini, what the one line says
+# the fault, (old, new) in platformio.ini, the one line
 MISTAKES = {
     "no model": (
         (MODEL_LINE, ""),

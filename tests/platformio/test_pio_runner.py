@@ -1,5 +1,5 @@
 """`pio test` has no silent passes: whatever keeps the tests from running to their end makes it red and says why; and
-`pio device monitor` shows what the program prints."""
+`pio device monitor` shows the program's output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of others: what is no regular file, is damaged, or asks for too much ends in one line that names the file."""
+"""Files of others: a file that is not regular, is damaged or asks for too much gives one line that names it."""
 
 from __future__ import annotations
 

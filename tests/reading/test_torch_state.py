@@ -78,7 +78,7 @@ def _pickled(data: bytes) -> bytes:
     return _with(lambda name, content: data if name == "data.pkl" else content)
 
 
-# what the file is, and the message after its name
+# the kind of file, and the message after its name
 FILES: dict[str, tuple[Callable[[], bytes], str]] = {
     "empty": (lambda: b"", "is no complete file of torch.save"),
     "text": (lambda: b"weights", "is no complete file of torch.save"),

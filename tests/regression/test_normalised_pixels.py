@@ -1,5 +1,5 @@
 """A group normalisation whose groups are of the pixels of each channel of a convolution, for which no layout could be
-assigned: the weight varies along all axes of a group but those of extent 1."""
+assigned: the weight varies along all axes of a group except axes of extent 1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Picking from an axis of one element, where the picked value is in a loop of its own: it had no place in memory."""
+"""Picking from an axis of one element, where the picked value is in another loop: it had no place in memory."""
 
 from __future__ import annotations
 

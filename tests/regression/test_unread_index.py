@@ -1,4 +1,4 @@
-"""F.max of which only the values are used: the index was computed, and compilers warned that nothing reads it."""
+"""F.max, when only its values are used: the index was computed, and compilers warned that nothing reads it."""
 
 from __future__ import annotations
 

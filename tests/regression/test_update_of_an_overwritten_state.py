@@ -1,4 +1,4 @@
-"""An update that followed in a loop of its own took with it a product that reads another state, which the first loop
+"""An update that followed in a separate loop took with it a product that reads another state, which the first loop
 overwrites, so that each loop had to come before the other: two parameters that scale and shift one sample did not
 compile for Cortex-M."""
 

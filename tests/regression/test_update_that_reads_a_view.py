@@ -1,4 +1,4 @@
-"""The update of a parameter that a loop reads again follows in a loop of its own; where it read a view of a sum, the
+"""The update of a parameter that a loop reads again follows in a separate loop; where it read a view of a sum, the
 first loop had to store the view, for which it has no memory: a BatchNorm in a gate did not compile for Cortex-M, and
 the update of a LayerNorm read memory that nothing had written."""
 

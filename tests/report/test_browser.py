@@ -44,7 +44,7 @@ def show(browser: Browser, address: str) -> Iterator[Show]:
 
 
 def chosen(browser: Browser, entry: str = "train_step") -> dict[str, Any]:
-    """What is highlighted: the step, the steps of lines of C, and the keys of the buffers that are read and written."""
+    """Highlighted: the step, the steps of lines of C, and the keys of the buffers that are read and written."""
     script = """
         const entry = document.getElementById(arguments[0]), all = (s) => [...entry.querySelectorAll(s)];
         const code = entry.querySelector('.code').getBoundingClientRect();

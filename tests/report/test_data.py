@@ -1,4 +1,4 @@
-"""The records of the reports against the plan: buffers, live sets, sizes, steps, and what is computed again."""
+"""The records of the reports against the plan: buffers, live sets, sizes, steps, and values that are computed again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the report draws of a fleet: curves, a lane for each of few boards, shares of many."""
+"""The report's pictures of a fleet: curves, a lane for each of few boards, shares of many."""
 
 from __future__ import annotations
 

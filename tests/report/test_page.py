@@ -1,4 +1,4 @@
-"""The page against the plan, without a browser: rectangles, steps, the generated C, and what is measured."""
+"""The page against the plan, without a browser: rectangles, steps, the generated C, and measurements."""
 
 from __future__ import annotations
 

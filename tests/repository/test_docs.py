@@ -19,7 +19,7 @@ PACKAGE = ROOT / "autodiff_gen"
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
 NOTES = sorted((ROOT / "docs" / "notes").glob("*.md"))
 LEARN = sorted((ROOT / "docs" / "learn").glob("*.md"))
-GENERATED = ROOT / "docs" / "operations.md"  # its text is that of docstrings
+GENERATED = ROOT / "docs" / "operations.md"  # its text comes from docstrings
 ERRORS = sorted((ROOT / "docs" / "errors").glob("*.md"))
 DOCUMENTS = [
     ROOT / "README.md",
@@ -51,7 +51,7 @@ def file_names() -> set[str]:
 
 
 def text_of(path: Path) -> str:
-    """A document without what a command writes into it and without its blocks of code."""
+    """A document without the sections that commands write and without its blocks of code."""
     text = re.sub(r"<!-- (\w+) -->.*?<!-- /\1 -->", "", path.read_text(), flags=re.DOTALL)
     return re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
 
@@ -80,7 +80,7 @@ END = re.compile(r"(?<!e\.g)(?<!i\.e)(?<!\b[A-Z])[.!?][\"'*_)\]]*")
 
 
 def without_details(line: str) -> str:
-    """A line of prose without code and without what is in brackets, which may contain sentences."""
+    """A line of prose without code and without text in brackets, which may contain sentences."""
     line = re.sub(r"`[^`]*`", "code", line)
     while (shorter := re.sub(r"\([^()]*\)|\[[^][]*\]", "", line)) != line:
         line = shorter

@@ -46,7 +46,7 @@ def commands() -> dict[str, set[str]]:
 
 
 def wrong_commands(text: str) -> Iterator[str]:
-    """What a text says of `autodiff-gen` that does not exist."""
+    """Commands and options of `autodiff-gen` in a text that do not exist."""
     for match in COMMAND.finditer(text):
         name, rest = match[1], match[2].split(" #")[0].split("    ")[0]
         if name not in commands():
@@ -56,7 +56,7 @@ def wrong_commands(text: str) -> Iterator[str]:
 
 
 def wrong_scons(text: str) -> Iterator[str]:
-    """What a text says of `./scons` that does not exist."""
+    """Words of `./scons` in a text that do not exist."""
     for match in SCONS.finditer(text):
         for word in match[1].split():
             key, equals, _ = word.partition("=")
@@ -77,7 +77,7 @@ def code(path: Path) -> str:
 
 
 def strings(path: Path) -> Iterator[str]:
-    """The strings of a Python file, with X for what is inserted; without docstrings."""
+    """The strings of a Python file, with X for inserted values; without docstrings."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     inside = {id(v) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for v in node.values}
     for node in ast.walk(tree):

@@ -1,4 +1,4 @@
-"""The packages of the compiler: which of them may import which, read from the sources; and what a build loads."""
+"""The packages of the compiler: imports between them, read from the sources; and modules that a build loads."""
 
 from __future__ import annotations
 

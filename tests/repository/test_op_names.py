@@ -1,4 +1,4 @@
-"""No module outside ops/ decides by the name of an op: what it needs is a trait of the op's record (ir/node.py)."""
+"""No module outside ops/ decides by the name of an op, but by traits in the op's record (ir/node.py)."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Names:
 
 
 def _inside(scope: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function, with those of functions inside; of a module, without those of its functions."""
+    """The nodes of a function, with the functions inside; of a module, without its functions."""
     if not isinstance(scope, ast.Module):
         yield from ast.walk(scope)
         return
@@ -110,7 +110,7 @@ def _pairs(target: ast.AST, value: ast.AST) -> list[tuple[ast.AST, ast.AST]]:
 
 
 def _compared(node: ast.AST) -> list[ast.AST]:
-    """What a node compares or looks up by."""
+    """The operands of a node that compares or looks up."""
     if isinstance(node, ast.Compare):
         return [node.left, *node.comparators]
     if isinstance(node, ast.Subscript):
@@ -144,7 +144,7 @@ def kernels(source: str) -> list[str]:
 
 
 def test_no_pass_and_no_code_generation_decides_by_the_name_of_a_kernel() -> None:
-    """What they need of a call is a field of it (ir/kernel_call.py), or a row of a table."""
+    """They read fields of a call (ir/kernel_call.py), or rows of a table."""
     paths = [p for folder in ("passes", "lowering", "codegen") for p in (PACKAGE / folder).rglob("*.py")]
     assert not {p.name: names for p in paths if (names := kernels(p.read_text(encoding="utf-8")))}
     assert kernels('kernel.startswith("gemm_")') == ["gemm_"] and kernels('k in ("ger_f32",)') == ["ger_f32"]

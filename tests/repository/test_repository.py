@@ -54,7 +54,7 @@ def test_mypy_strict(root: Path, tmp_path: Path) -> None:
 
 
 def test_clang_format(root: Path, files: list[Path]) -> None:
-    # What the generator wrote is not formatted: its layout is part of what it promises.
+    # Generated files are not formatted: their layout is part of the promise.
     sources = [f for f in files if f.suffix in (".c", ".h") and "golden" not in f.parts]
     assert len(sources) > 10
     program = Path(sys.executable).with_name("clang-format")

@@ -1,4 +1,4 @@
-"""Analysers and sanitizers over the runtime, kernels and generated C: what they find is a failure."""
+"""Analysers and sanitizers over the runtime, kernels and generated C: a finding is a failure."""
 
 from __future__ import annotations
 

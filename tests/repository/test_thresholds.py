@@ -1,4 +1,4 @@
-"""Passes, lowering and code generation decide by the cost table of the target, not by numbers of their own."""
+"""Passes, lowering and code generation decide by the cost table of the target, not by constants."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def test_normal_is_nearly_normal():
     """Moments, tails and the distribution function of 200,000 numbers."""
     z = counter_rng.normal(5, 0, np.arange(200_000)).astype(np.float64)
     assert abs(z.mean()) < 0.01 and abs(z.std() - 1) < 0.01 and np.abs(z).max() <= 6
-    assert abs((z**3).mean()) < 0.03 and abs((z**4).mean() - 2.9) < 0.05  # that of twelve uniform numbers
+    assert abs((z**3).mean()) < 0.03 and abs((z**4).mean() - 2.9) < 0.05  # as for twelve uniform numbers
     below = np.array([math.erfc(-t / math.sqrt(2)) / 2 for t in np.linspace(-3, 3, 25)])
     assert np.abs(np.mean(z[:, None] <= np.linspace(-3, 3, 25), axis=0) - below).max() < 0.006
     assert abs(np.corrcoef(z[:-1], z[1:])[0, 1]) < 0.01

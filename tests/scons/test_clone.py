@@ -13,7 +13,7 @@ from fresh_clone import call, fresh_clone, scons
 @pytest.mark.qemu
 def test_both_commands(tmp_path_factory: pytest.TempPathFactory) -> None:
     clone, first = fresh_clone(tmp_path_factory)
-    assert 0 < first.index("digits: ") < first.index("\n  CC ")  # before what is compiled
+    assert 0 < first.index("digits: ") < first.index("\n  CC ")  # before the first compilation
     epochs = re.findall(r"^ +(\d) +([\d.]+) +([\d.]+) %", first, re.MULTILINE)
     assert [e for e, _, _ in epochs] == ["1", "2", "3"]
     assert float(epochs[-1][2]) > 80

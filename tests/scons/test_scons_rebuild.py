@@ -1,4 +1,4 @@
-"""The SCons front door: what an edit rebuilds."""
+"""The SCons front door: rebuilds after an edit."""
 
 from __future__ import annotations
 

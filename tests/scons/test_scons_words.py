@@ -1,4 +1,4 @@
-"""The SCons front door: what a wrong word says, and what is missing on the machine."""
+"""The SCons front door: messages for wrong words and for tools that the machine does not have."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_upload_says_what_is_missing(tree: Tree) -> None:
 
 @pytest.mark.cc
 def test_flags_of_a_board_reach_the_compiler_without_a_shell(tree: Tree, tmp_path: Path) -> None:
-    """What a shell would run, SCons would evaluate, or `sh` itself makes the file."""
+    """Names that a shell would run, SCons would evaluate, or with which `sh` itself makes the file."""
     made, board, shell = tmp_path / "made", tmp_path / "evil.toml", tmp_path / "bin" / "sh"
     shell.parent.mkdir()
     shell.write_text(f'#!/bin/bash\ntouch "{made}"\nexec /bin/sh "$@"\n')

@@ -1,4 +1,4 @@
-"""What `./scons`, the shell script, installs by apt-get, and what it says where it cannot."""
+"""Packages that `./scons`, the shell script, installs by apt-get, and its message where it cannot."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ LOADED = (
     "return performance.getEntriesByType('resource').map((r) => r.name).filter((n) => !n.startsWith('file:'))"
 )
 READY = "return document.readyState === 'complete' && document.body.dataset.mdColorScheme === '{}'"
-# What is cut: it is wider than a box that hides the rest, or ends outside of the page's part for text. Tables and
+# Cut text: it is wider than a box that hides the rest, or ends outside of the page's part for text. Tables and
 # pictures may scroll if they show that they do.
 CUT = """
     const scrolls = (e) => e.matches('.md-typeset__scrollwrap, .picture')

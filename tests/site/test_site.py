@@ -23,7 +23,7 @@ from autodiff_gen.lowering import pipeline
 from autodiff_gen.optim import lr_scheduler
 from autodiff_gen.targets.schema import known_keys
 
-# What the theme's script names and no page of ours needs: diagrams, an old browser's polyfill, and repositories.
+# Files that the theme's script names and no page of ours needs: diagrams, an old browser's polyfill, and repositories.
 UNUSED = ("unpkg.com/mermaid@", "unpkg.com/resize-observer-polyfill", "api.github.com/", "${e}/api/v4/")
 ATTRIBUTE = re.compile(
     r"<(\w+)\b[^>]*?\s(href|src|srcset|poster|action|data)=(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+))"

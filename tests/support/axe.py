@@ -20,7 +20,7 @@ _LATER = """
 
 
 def violations(browser: Browser, *, contrast: bool = True) -> list[Any]:
-    """The rules that the page violates, with elements that do. `contrast`: the contrast of text too, which takes seconds."""
+    """The rules that the page violates, with elements that do. `contrast`: check contrast too, which takes seconds."""
     browser.run(_AXE)
     rules = {"color-contrast": {"enabled": contrast}}
     return [*browser.run(_RUN, rules), *browser.run(_LATER)]

@@ -240,7 +240,7 @@ def _constructed(call: ast.Call, known: Mapping[str, Templates], depth: int = 0)
 
 
 def _sites() -> Iterator[tuple[ast.Call, Templates]]:
-    """Every call that makes a message, with its texts. A function's calls give the texts that it makes from arguments."""
+    """Every call that makes a message, with its texts. Calls of a function give the texts of its arguments."""
     passed = {id(f): text for f, text in _passing_on()}
     for node in index().calls:
         function = _enclosing(node)

@@ -169,7 +169,7 @@ def test_platformio_is_copied_through(load):
 
 _FURTHER = "\n[memory.{}]\norigin = 0x10000000\nbytes = {}\ncost = 1\n"
 BAD = [
-    # what is wrong, the file, what the message must say
+    # the fault, the file, the message
     ("unknown key", USER + 'color = "red"', "unknown key 'target.color'"),
     ("near match", USER.replace("support", "suport"), "did you mean 'support'"),
     ("unknown section", USER + "[memry.x]\nbytes=1", "unknown key 'memry'; did you mean 'memory'"),

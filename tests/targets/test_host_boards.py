@@ -57,7 +57,7 @@ def test_wider_boards_take_the_vector_kernels_first(name):
 
 @pytest.mark.parametrize("name", WIDER)
 def test_kernels_are_compiled_for_the_instructions_of_the_board(name, monkeypatch):
-    """Those of 8-bit integers use them, and do not compile without: as `predict` runs them on the host."""
+    """Kernels of 8-bit integers use them, and do not compile without: as `predict` runs them on the host."""
     monkeypatch.setattr(session, "Trainer", lambda program, compiler: compiler)
     compiler = session.Session("xor", name).trainer()
     march = [flag for flag in board.load(name).target.cflags if flag.startswith("-march=")]

@@ -1,4 +1,4 @@
-"""A board file chooses compilers and options, and nothing else; what it says beyond that needs --trust-board."""
+"""A board file chooses compilers and options, and nothing else; anything beyond needs --trust-board."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_files_outside_of_the_folder_need_trust(tmp_path):
 
 KERNEL = '[[kernel]]\nname = "ger_f32"\nsymbol = "ag_ger_f32_mine"\nsource = "{}"\n'
 TABLES = [
-    # a kernel table, what the message says
+    # a kernel table, the message
     ('cflags = ["-fplugin=/tmp/x.so"]\nkernel = []', "cflags: '-fplugin=/tmp/x.so' needs a file that you trust"),
     ('ldflags = ["-L/tmp"]\npackages = ["x"]\nkernel = []', "ldflags: '-L/tmp' needs"),
     ('headers = ["-fplugin=x"]\npackages = ["x"]\nkernel = []', "headers: '-fplugin=x' needs"),
@@ -113,7 +113,7 @@ def test_kernel_tables(tmp_path, subtests):
 
 DOTS = ".".join("a" * 100_000)
 FILES = [
-    # the text of a TOML file, what the message says
+    # the text of a TOML file, the message
     (f"{DOTS} = 1", "a key has more than 8 parts"),
     (f"[{DOTS}]", "a key has more than 8 parts"),
     ("a = { " * 20_000, "brackets are nested too deeply"),
@@ -151,7 +151,7 @@ def test_files_that_take_memory_or_time(tmp_path, subtests, monkeypatch):
 
 
 NAMES = [
-    # a line of a board file, what the message says
+    # a line of a board file, the message
     ('name = "x */ int y; /*"', "name must be at most 100 letters"),
     ('name = "x\\ny"', "name must be at most 100 letters"),
     ('name = "x $(shell touch y)"', "name must be at most 100 letters"),
