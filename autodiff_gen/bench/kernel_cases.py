@@ -123,7 +123,7 @@ def _convolutions(
 
 
 def _gradients_s8(kind: str, size: int, inputs: int, outputs: int, window: int) -> Iterator[Case]:
-    """dx and dw of which one operand is quantised."""
+    """dx and dw with one quantised operand."""
     of_floats = {case.call.kernel: case for case in _convolutions(kind, size, inputs, outputs, window)}
     for end, dtypes, sizes in (("dx", "f32_s8", {}), ("dw", "s8_f32", {"x_zero": ENCODING["x_zero"]})):
         case = of_floats[f"{kind}_{end}_f32"]

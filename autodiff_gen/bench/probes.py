@@ -24,7 +24,7 @@ class Probe:
     id: int  # counts from 1 through the whole program
     entry: str
     step: str
-    text: str  # what it computes
+    text: str  # the formula of the step
     phase: str
     layer: str  # module path of the parameters that it uses or leads to; "" without any
     macs: int  # multiply-accumulates per call of the entry, with a full batch

@@ -1,4 +1,4 @@
-"""`bench --without`: what a network costs on a core without some stages of the pipeline.
+"""`bench --without`: the cost of a network on a core without some stages of the pipeline.
 
 Each result is a file, named by a hash of everything that determines it, so an interrupted run continues.
 """

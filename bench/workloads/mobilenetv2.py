@@ -6,7 +6,7 @@ from typing import Any
 
 from common import Task, conv_norm
 
-# expansion, channels (those of width 1 times 0.35, in multiples of 8), blocks, stride of the first
+# expansion, channels (channels of width 1 times 0.35, in multiples of 8), blocks, stride of the first
 STAGES = (
     *((1, 8, 1, 1), (6, 8, 2, 2), (6, 16, 3, 2), (6, 24, 4, 2)),
     *((6, 32, 3, 1), (6, 56, 3, 2), (6, 112, 1, 1)),

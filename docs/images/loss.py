@@ -2,7 +2,7 @@
 
     .venv/bin/python docs/images/loss.py > docs/images/loss.svg
 
-The C is that of the reference kernels on the host, whose losses are those of the boards to the last bit.
+The C has the reference kernels on the host, whose losses agree with the boards to the last bit.
 """
 
 import math
@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT))
 from autodiff_gen import datasets  # noqa: E402
 from autodiff_gen.model.loader import load_file  # noqa: E402
 
-EPOCHS, MEAN_OF = 3, 200  # passes over the digits; steps of which a point is the mean
+EPOCHS, MEAN_OF = 3, 200  # passes over the digits; steps whose mean is a point
 WIDTH, HEIGHT, LEFT, TOP = 640.0, 250.0, 56.0, 44.0
 
 

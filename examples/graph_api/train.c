@@ -1,4 +1,4 @@
-/* A program around the generated model.c: it memorises ten random images, each with a label of its own.
+/* A program around the generated model.c: it memorises ten random images with different labels.
  *
  *     python main.py > model.c && cc -std=c99 -O2 train.c -lm -o train && ./train */
 #include "model.c"

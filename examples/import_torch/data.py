@@ -1,4 +1,4 @@
-"""Write the crops that main.c streams, those of examples/visual_int8: python data.py --out samples.bin; see there."""
+"""Write the crops of examples/visual_int8, which main.c streams: python data.py --out samples.bin; see there."""
 
 import runpy
 import sys

@@ -1,6 +1,6 @@
 """Write net.pt2, a network of PyTorch with its weights: python export.py [--out net.pt2]
 
-MobileNetV2 of width 0.35, with the module names of torchvision, which knows eight photographs: the weights are those of
+MobileNetV2 of width 0.35, with the module names of torchvision, which knows eight photographs: the weights come from
 examples/visual_int8. All but the last block, the last layer and the classifier is frozen, and running statistics are
 fixed, so that one crop at a time can train the rest. It needs PyTorch; `autodiff-gen import net.pt2` and the build do
 not.

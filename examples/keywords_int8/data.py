@@ -1,6 +1,6 @@
 """Write the words that main.c streams: python data.py --out samples.bin [--train N --epochs E]
 
-The words to learn from are those of the new voice, new words among them. The test words follow, the first half by the
+The device learns from words of the new voice, new words among them. The test words follow, the first half by the
 new voice, the second by voices that are not in the training data of the network. A record is 49 frames of 10 bands, one
 byte each, then the number of the word.
 """

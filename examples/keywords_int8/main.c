@@ -71,7 +71,7 @@ static float test(uint32_t count) {
     return count == 0 ? 0.0f : 100.0f * (float)right / (float)count;
 }
 
-/* Print a line of the table. The test words, first those of the new voice, then those of others, follow the
+/* Print a line of the table. The test words, first the new voice's, then the others', follow the
  * training words in the stream. */
 static void report(uint32_t epoch, float loss) {
     const float new_voice = test(samples.test / 2);

@@ -1,7 +1,7 @@
 """Write weights.npz and words.npz: python pretrain.py [--epochs E --out FOLDER]
 
 The network learns eight words from ninety voices, in float, with generated C compiled for the host; its kernels, `ref`,
-give the same weights on every machine. words.npz has what the device needs: words of a new voice, two new ones among
+give the same weights on every machine. words.npz has the data for the device: words of a new voice, two new ones among
 them, words of voices that are not in the training data, and words for the calibration of the quantised network.
 """
 

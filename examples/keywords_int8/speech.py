@@ -1,5 +1,5 @@
 """Words spoken by the voices of espeak-ng, as features: 49 frames of 10 bands, one byte each. Only pretrain.py needs
-the synthesiser, Debian's package espeak-ng: what the device learns from is in words.npz."""
+the synthesiser, Debian's package espeak-ng: the device's words are in words.npz."""
 
 import io
 import subprocess

@@ -10,7 +10,7 @@ from autodiff_gen.errors import DataError
 
 
 def dataset() -> dict[str, object]:
-    """Digits for `autodiff-gen train`: those of samples.bin, by the names of the model's input and target."""
+    """Digits for `autodiff-gen train`, the same as in samples.bin, by the names of the model's input and target."""
     digits, train = datasets.load_digits().split()
     return {
         "x": digits.images[:train].reshape(-1, 784),

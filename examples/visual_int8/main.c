@@ -61,7 +61,7 @@ static float test(uint32_t count) {
     return count == 0 ? 0.0f : 100.0f * (float)right / (float)count;
 }
 
-/* Print a line of the table. The crops to recognise, first those of the new photographs, then those of the
+/* Print a line of the table. The crops to recognise, first from the new photographs, then from the
  * known ones, follow the crops to learn from in the stream. */
 static void report(uint32_t epoch, float loss) {
     const float new_ones = test(samples.test / 2);

@@ -14,7 +14,7 @@ from autodiff_gen import nn, optim, quant
 
 CALIBRATION = 24  # crops
 TRAINED = ("blocks.15", "blocks.16", "last")  # whose biases are
-PROJECTIONS = ("blocks.15.project.0", "blocks.16.project.0")  # of whose weights a part is
+PROJECTIONS = ("blocks.15.project.0", "blocks.16.project.0")  # some of their weights are
 
 weights = {k: v.astype(np.float32) for k, v in np.load(Path(__file__).with_name("weights.npz")).items()}
 known = len(weights["1.bias"])

@@ -5,7 +5,7 @@ import numpy as np
 from autodiff_gen import nn
 
 FEATURES = 1280
-# expansion, channels (those of width 1 times 0.35, in multiples of 8), blocks, stride of the first
+# expansion, channels (channels of width 1 times 0.35, in multiples of 8), blocks, stride of the first
 STAGES = (
     (1, 8, 1, 1),
     (6, 8, 2, 2),

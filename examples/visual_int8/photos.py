@@ -35,9 +35,7 @@ def folder_of_scikit_image():
 
 def main():
     parser = argparse.ArgumentParser(description="Reduce photographs of scikit-image.")
-    parser.add_argument(
-        "--from", type=Path, dest="source", help="skimage/data (default: that of scikit-image)"
-    )
+    parser.add_argument("--from", type=Path, dest="source", help="skimage/data (default: scikit-image's)")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("photos.npz"))
     args = parser.parse_args()
     source = args.source or folder_of_scikit_image()

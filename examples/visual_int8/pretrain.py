@@ -19,7 +19,7 @@ from autodiff_gen.errors import AutodiffError
 
 BATCH = 32
 TEST = 4 * BATCH
-LINES = 8  # of what is printed
+LINES = 8  # of the output
 
 
 def main():

@@ -69,7 +69,7 @@ def plain_for_a_kernel(d: Any, mask: Any) -> Any:
 
 
 def activation_beside(d: Any, mask: Any) -> Any:
-    """Kernels read the activation behind the mask, and the results of the second pass."""
+    """Kernels read the activation that the mask compares, and the results of the second pass."""
     m = 0.05 * mask
     x = m @ (m.T @ m)
     y = F.relu6(x)
