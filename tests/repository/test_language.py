@@ -69,6 +69,77 @@ def test_terms_of_the_style_guide(root: Path, written: list[Path]) -> None:
     assert found == [], "; ".join(f"not {words}: {instead}" for words, instead in AVOIDED.items())
 
 
+# Phrases that put a relative clause before its noun, or a pronoun in place of a noun, and the most of them in 10,000
+# words of a package; NumPy's documentation has about half as many.
+RATES = {
+    r"of (?:which|what|whose|whom)": 1.5,
+    r"what (?:is|are|it|the|they|an?)": 3.0,
+    r"(?:that|those) of": 2.5,
+    r"of (?:its|their) own": 1.0,
+    r"alone": 1.0,
+}
+LONG, MOST_LONG = 35, 0.02  # words of a long sentence, and the share of these
+FEWEST = (
+    2000  # words for which a rate means something: smaller packages are counted with the folder around them
+)
+
+
+def package_of(path: Path) -> tuple[str, ...]:
+    """A package of the compiler, a folder of the documents, or another folder at the top."""
+    return path.parts[
+        : 2 if path.parts[0] in ("autodiff_gen", "docs", "kernels") and len(path.parts) > 2 else 1
+    ]
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences, cells of tables and items of lists in prose."""
+    return re.split(r"(?<=[.!?:;])\s+|\n\s*\n|\n(?=\s*[-*|#])|\|", text)
+
+
+def counted_words(text: str) -> int:
+    return len(re.findall(r"[A-Za-z'][\w'-]*", text))
+
+
+def excess(texts: list[str]) -> dict[str, float]:
+    """What is above its limit: phrases in 10,000 words, and the share of long sentences."""
+    words = sum(map(counted_words, texts))
+    found = {}
+    for phrase, most in RATES.items():
+        pattern = re.compile(rf"\b(?:{phrase})\b", re.IGNORECASE)
+        rate = sum(len(pattern.findall(" ".join(t.split()))) for t in texts) / words * 1e4
+        if rate > most:
+            found[phrase] = round(rate, 1)
+    every = [counted_words(s) for t in texts for s in sentences(t)]
+    every = [count for count in every if count > 2]
+    long = sum(count > LONG for count in every) / len(every)
+    return found | ({"long sentences": round(long, 3)} if long > MOST_LONG else {})
+
+
+def test_sentences_put_the_subject_first(root: Path, written: list[Path]) -> None:
+    packages: dict[tuple[str, ...], list[str]] = {}
+    for path in written:
+        text = "\n".join(line.strip() for _, line in prose(path))
+        packages.setdefault(package_of(path.relative_to(root)), []).append(text)
+    for package in [p for p, texts in packages.items() if sum(map(counted_words, texts)) < FEWEST]:
+        packages.setdefault(package[:1] if len(package) > 1 else (), []).extend(packages.pop(package))
+    found = {"/".join(p) or "other files": excess(texts) for p, texts in packages.items()}
+    assert {p: e for p, e in found.items() if e} == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("The sum of the rows. " * 100, {}),
+        ("Values of which a range is read. " * 10, {r"of (?:which|what|whose|whom)": 1428.6}),
+        ("It is that of\nthe row. ", {r"(?:that|those) of": 1666.7}),
+        ("word " * 36 + ".", {"long sentences": 1.0}),
+        ("word " * 35 + ".", {}),
+    ],
+)
+def test_the_rates_of_phrases(text: str, found: dict[str, float]) -> None:
+    assert excess([text]) == found
+
+
 OF_LIBRARIES = {"walk", "walk_tb", "walk_packages"}  # of ast, os, pkgutil and traceback
 
 
