@@ -60,7 +60,7 @@ def table(reports: Mapping[str, Report], group: str) -> str:
         known, arena = dict(r.largest.bounds), r.largest.arena_bytes
         rows.append(
             (
-                name,
+                installation.title(name),
                 str(r.batch),
                 f"{r.state_bytes:,}",
                 f"{arena:,}",

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..report.text_table import table
+from ..targets.installation import title
 
 Record = Mapping[str, Any]
 
@@ -13,11 +14,17 @@ Record = Mapping[str, Any]
 def report(record: Record, last: Record | None) -> str:
     """The whole report."""
     head = (
-        f"{record['model']} on {record['board']} ({record['core']}), kernels {','.join(record['kernels'])}, "
+        f"{_named(record)} on {record['board']} ({record['core']}), kernels {','.join(record['kernels'])}, "
         f"for {record['profile']}, batch {record['batch']}: instructions of one call, mean of {record['steps']}"
     )
     parts = [head, _steps(record), _layers(record), _totals(record), *changes(record, last)]
     return "\n\n".join(parts)
+
+
+def _named(record: Record) -> str:
+    """The name of the model, after the title of a network of the benchmark."""
+    name = str(record["model"])
+    return name if title(name) == name else f"{title(name)} ({name})"
 
 
 def _steps(record: Record) -> str:
@@ -88,7 +95,7 @@ def cycles_report(record: Record) -> str:
             macs = number(r["macs"]) if r["macs"] else "-"
             rows.append((f"  {r['step']}", r["layer"], r["phase"], number(r["cycles"]), macs, per, _what(r)))
     head = (
-        f"{record['model']} on {record['board']} ({record['core']}), kernels {','.join(record['kernels'])}, "
+        f"{_named(record)} on {record['board']} ({record['core']}), kernels {','.join(record['kernels'])}, "
         f"batch {record['batch']}: cycles of one call, mean of {record['steps']}"
     )
     titles = ("step", "layer", "phase", "cycles", "MACs", "per MAC", "what it computes")

@@ -77,7 +77,7 @@ def _record(entry: Record, name: str, file: str, more: str = "") -> Record:
 
 def _small(record: Record) -> str:
     text, instructions = number(record["text"]["together"]), number(record["instructions_per_step"])
-    built = f"Built for size (`profile=size`) {record['model']}"
+    built = f"Built for size (`profile=size`) {installation.title(record['model'])}"
     return f"{built} has {text} bytes of text and takes {instructions} instructions."
 
 
@@ -105,7 +105,7 @@ def _workloads(entry: Record, records: Sequence[Record]) -> str:
         best, by = known.get(r["model"], (None, ""))
         rows.append(
             (
-                r["model"],
+                installation.title(r["model"]),
                 number(r["batch"]),
                 number(r["instructions_per_step"]),
                 number(r["cycles_per_step"]),

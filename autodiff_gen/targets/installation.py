@@ -4,6 +4,7 @@ Standard library only.
 
 from __future__ import annotations
 
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -57,35 +58,49 @@ def error_pages() -> Path:
     return root() / "docs" / "errors"
 
 
+@cache
+def _index() -> dict[str, dict[str, str]]:
+    """The titles of the benchmark's networks by group and name; empty in an installed package, which has none."""
+    path = root() / "bench" / "workloads" / "index.toml"
+    if not path.is_file():
+        return {}
+    groups = tomllib.loads(path.read_text(encoding="utf-8"))
+    return {name: titles for name, titles in groups.items() if name != "schema"}
+
+
+def _group(name: str) -> dict[str, Path]:
+    return {network: root() / "bench" / "workloads" / f"{network}.py" for network in _index().get(name, {})}
+
+
 def workloads() -> dict[str, Path]:
     """The benchmark's workloads by name, a model file each; an installed package has none."""
-    return {path.stem: path for path in sorted((root() / "bench" / "workloads").glob("w*.py"))}
+    return _group("workloads")
 
 
 def networks() -> dict[str, Path]:
-    """The benchmark's float networks by name, a model file each; an installed package has none."""
-    files = sorted((root() / "bench" / "workloads").glob("[!w]*.py"))
-    others = ("common", "lenet", "sparse_update", *sparse_updates(), *small_networks())
-    return {path.stem: path for path in files if path.stem not in others}
+    """The benchmark's float networks, likewise."""
+    return _group("networks")
 
 
 def sparse_updates() -> dict[str, Path]:
     """The benchmark's 8-bit networks that train in part, likewise."""
-    files = (root() / "bench" / "workloads" / f"{name}.py" for name in ("mcunet", "mbv2", "proxyless"))
-    return {path.stem: path for path in files if path.is_file()}
+    return _group("sparse_updates")
 
 
 def small_networks() -> dict[str, Path]:
     """Small networks with what the others lack, likewise: `autodiff-gen bench` measures stages of the compiler on
     them."""
-    names = ("dropout", "flat_dropout", "gat", "moe", "ode", "same_padding", "sknet")
-    files = (root() / "bench" / "workloads" / f"{name}.py" for name in names)
-    return {path.stem: path for path in files if path.is_file()}
+    return _group("small_networks")
 
 
 def benchmarks() -> dict[str, Path]:
     """All model files of the benchmark by name."""
-    return workloads() | networks() | sparse_updates() | small_networks()
+    return {name: path for group in _index() for name, path in _group(group).items()}
+
+
+def title(name: str) -> str:
+    """The title of a network of the benchmark; the name of any other model."""
+    return next((titles[name] for titles in _index().values() if name in titles), name)
 
 
 def qemu_plugin() -> Path:

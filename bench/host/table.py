@@ -7,6 +7,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from workload import title
+
 BEGIN, END = "<!-- host -->", "<!-- /host -->"
 HEADING = """
 ## Host
@@ -54,7 +56,7 @@ def _table(record: dict[str, Any], results: list[dict[str, Any]], ours: str, exc
             f"{short(times[o])} ({short(times[o] / times[ours])} x)" if o in times else missing[o]
             for o in others
         ]
-        rows.append([result["workload"], short(times[ours]), *cells])
+        rows.append([title(result["workload"]), short(times[ours]), *cells])
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 

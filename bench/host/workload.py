@@ -64,6 +64,14 @@ def load(name: str) -> Workload:
     return _workload(name, task.model(int(size)), task.batches(int(size)), 16 // int(size), **more)
 
 
+def title(name: str) -> str:
+    """The title of one of NAMES, with the batch of a network if it is not 1."""
+    if name in BATCHES:
+        return installation.title(name)
+    network, _, size = name.rpartition("b")
+    return installation.title(network) + ("" if size == "1" else f", batch {size}")
+
+
 def _workload(name: str, model: Model, batch: Callable[[int], Any], batches: int, **more: Any) -> Workload:
     pairs = [batch(step) for step in range(batches)]
     x, y = (np.ascontiguousarray(np.stack([p[i] for p in pairs])) for i in (0, 1))

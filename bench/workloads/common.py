@@ -69,19 +69,20 @@ def cycled(step: int, batch: int, *arrays: np.ndarray) -> list[np.ndarray]:
 
 @dataclass(frozen=True)
 class Task:
-    """A network that classifies samples of `shape`: cross-entropy, SGD 0.001, initial weights of autodiff_gen.nn."""
+    """A network that classifies samples of `shape`: cross-entropy, initial weights of
+    autodiff_gen.nn, SGD 0.001 if no other optimizer is given."""
 
     network: Callable[[Any], Any]
     shape: tuple[int, ...]
     classes: int
 
-    def model(self, size: int) -> ag.Model:
+    def model(self, size: int, optimizer: Any = None) -> ag.Model:
         """The model that trains it in batches of `size`."""
         return ag.Model.supervised(
             self.network(nn),
             input=(size, *self.shape),
             loss=nn.CrossEntropyLoss(),
-            optimizer=optim.SGD(lr=0.001),
+            optimizer=optimizer or optim.SGD(lr=0.001),
         )
 
     def batches(self, size: int) -> Callable[[int], list[np.ndarray]]:
