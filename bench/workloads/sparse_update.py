@@ -2,7 +2,8 @@
 last convolutions, weights of fractions of the input channels of some, and a float classifier of 10 classes.
 
 The networks that were trained on ImageNet are read from $AUTODIFF_DATA/mcunet, if they are there; weights are random
-numbers otherwise. Shapes, bytes and instructions do not depend on them.
+numbers otherwise. Shapes and the plan of memory do not depend on them; MCUNet with random numbers takes 5 % fewer
+instructions of a step and 3 % fewer bytes of text.
 """
 
 from __future__ import annotations

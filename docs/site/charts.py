@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from svg import Picture
+
 TEXT = (Path(__file__).resolve().parents[1] / "benchmarks.md").read_text()
 KINDS = ("forward", "backward", "loss", "update", "again", "scratch")  # colours of assets/site.css
 
@@ -104,9 +106,34 @@ def memory_of_networks() -> str:
     return bars(groups, "kilobytes", "memory of networks")
 
 
+def losses_of_the_benchmark() -> str:
+    """The losses of each network of the proposed benchmark over its training steps, from 0 to its largest."""
+    width, height = 190.0, 64.0
+    pictures = []
+    for row in table("| network | to 200 |"):
+        name, *cells = row.values()
+        steps = [number(key.removeprefix("to ")) or 0.0 for key in list(row)[1:]]
+        losses = [number(cell) or 0.0 for cell in cells]
+        picture = Picture(f"the loss of {name}: {losses[0]:g} at first, {losses[-1]:g} at last")
+        left, top = 34.0, max(losses)
+        points = [
+            (left + s / steps[-1] * width, height * (1 - v / top) + 8)
+            for s, v in zip(steps, losses, strict=True)
+        ]
+        picture.line(f"M{left} 8V{height + 8}H{left + width}")
+        picture.line("M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points), "curve")
+        picture.text(left - 4, 12, f"{top:.2f}", "", "end")
+        picture.text(left - 4, height + 12, "0", "", "end")
+        picture.text(left + width, points[-1][1] - 5, f"{losses[-1]:.2g}", "", "end")
+        picture.text(left + width, height + 22, f"{steps[-1]:,.0f} steps", "", "end")
+        pictures.append(f"<figure><figcaption>{html.escape(name)}</figcaption>{picture}</figure>")
+    return f'<div class="pair">{"".join(pictures)}</div>'
+
+
 CHARTS: dict[str, Callable[[], str]] = {
     "memory-of-programs": memory_of_programs,
     "memory-of-networks": memory_of_networks,
+    "losses-of-the-benchmark": losses_of_the_benchmark,
     "instructions-of-boards": instructions_of_boards,
     "time-on-the-host": time_on_the_host,
 }

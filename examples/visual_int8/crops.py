@@ -29,9 +29,9 @@ def rgb(light, colour):
     return np.clip(np.stack(channels, -1), 0.0, 255.0)
 
 
-def resized(window):
-    """A square as [SIZE, SIZE, 3], bilinear."""
-    at = np.maximum((np.arange(SIZE) + 0.5) * (len(window) / SIZE) - 0.5, 0.0)
+def resized(window, side):
+    """A square as [side, side, 3], bilinear."""
+    at = np.maximum((np.arange(side) + 0.5) * (len(window) / side) - 0.5, 0.0)
     first = np.minimum(at.astype(np.int64), len(window) - 2)
     share = (at - first)[:, None, None]
     rows = window[first] * (1.0 - share) + window[first + 1] * share
@@ -39,8 +39,8 @@ def resized(window):
     return (columns[first] * (1.0 - share) + columns[first + 1] * share).swapaxes(0, 1)
 
 
-def crop(photo, quarters, rng):
-    """A square of one of the quarters, at a random place, of a random size, as it is or mirrored."""
+def crop(photo, quarters, rng, side=SIZE):
+    """A square of one of the quarters, at a random place, of a random size, as it is or mirrored; [side, side, 3]."""
     size = int(rng.integers(*WINDOWS, endpoint=True))
     quarter = quarters[int(rng.integers(len(quarters)))]
     halves = (photo.shape[0] // 2, photo.shape[1] // 2)
@@ -48,7 +48,7 @@ def crop(photo, quarters, rng):
         q * half + int(rng.integers(half - size, endpoint=True))
         for q, half in zip(quarter, halves, strict=True)
     )
-    found = resized(photo[row : row + size, column : column + size])
+    found = resized(photo[row : row + size, column : column + size], side)
     return found[:, ::-1] if rng.random() < 0.5 else found
 
 

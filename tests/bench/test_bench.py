@@ -413,7 +413,9 @@ def test_tables_come_from_the_records(built, tmp_path, monkeypatch):
     assert f"| XOR perceptron | 4 | {step:,}" in text and f"| 2,197 | {step / 2197:.2f} |" in text
     assert "### Networks on Cortex-M4F" in text and f"| ResNet-8 | 4 | {step:,}" in text
     assert "| gemv | 64x128 |" in text
-    assert f"Built for size (`profile=size`) MNIST perceptron has {record['text']['together']:,} bytes" in text
+    assert (
+        f"Built for size (`profile=size`) MNIST perceptron has {record['text']['together']:,} bytes" in text
+    )
 
 
 def test_a_document_without_the_section_is_rejected(tmp_path):

@@ -23,10 +23,21 @@ def test_the_title_of_another_model_is_its_name():
     assert installation.title("w1") == "MNIST perceptron" and installation.title("mnist") == "mnist"
 
 
+PAGE = (ROOT / "docs" / "benchmarks.md").read_text()
+
+
+def test_the_page_lists_the_networks_with_their_names():
+    listed = re.findall(
+        r"^\| `(\w+)` \| ([^|]+) \|", PAGE.partition("## Networks")[2].partition("| to measure")[0], re.M
+    )
+    groups = (INDEX[group] for group in ("workloads", "networks", "sparse_updates"))
+    assert listed == [row for group in groups for row in group.items()]
+    assert all(f"`{name}`" in PAGE for name in INDEX["small_networks"])
+
+
 def test_the_page_names_networks_by_their_titles():
     """The first column of each generated table that compares networks."""
-    text = (ROOT / "docs" / "benchmarks.md").read_text()
-    sections = re.findall(r"^<!-- (qemu|host|memory) -->$(.*?)^<!-- /\1 -->$", text, re.M | re.S)
+    sections = re.findall(r"^<!-- (qemu|host|memory) -->$(.*?)^<!-- /\1 -->$", PAGE, re.M | re.S)
     tables = chain(*(re.findall(r"^\|.*\n\|[ :|-]+\|\n((?:\|.*\n)+)", body, re.M) for _, body in sections))
     kernels = "| gemm_nn |"
     rows = [line for table in tables if not table.startswith(kernels) for line in table.splitlines()]

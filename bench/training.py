@@ -1,0 +1,139 @@
+"""A proposed benchmark of training on microcontrollers: bytes, flash, instructions and losses of its networks, beside
+what other programs publish.
+
+    .venv/bin/python bench/training.py                                the tables
+    .venv/bin/python bench/training.py har w3b1                       the rows of some networks
+    .venv/bin/python bench/training.py --docs docs/benchmarks.md      into the section `training` of the document
+
+Instructions are those of `autodiff-gen bench NETWORK --core m4f`, in QEMU; losses are those of the generated C on the
+host. bench/training.toml has the networks and the other programs. MNIST is read from $AUTODIFF_DATA, or downloaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import memory
+import numpy as np
+import training_data
+
+from autodiff_gen.bench.markdown import markdown_table, replace_section
+from autodiff_gen.bench.report import number
+from autodiff_gen.bench.stage_trials import Network, Trials, settings
+from autodiff_gen.errors import AutodiffError
+from autodiff_gen.host.trainer import host_trainer
+from autodiff_gen.ir.types import planned
+from autodiff_gen.model.loader import load_file
+from autodiff_gen.targets import installation
+
+HERE = Path(__file__).parent
+CORE = "m4f"  # of bench/stages.toml
+RESULTS = Path("build/stages")  # the results of `autodiff-gen bench`
+SECTOR, SLOT_HEADER, RECORD = 4096, 16, 64  # bytes: a usual sector; headers of a slot, a record and its body
+STEPS, POINTS = 2000, 10  # of training; of which the mean losses are shown
+
+
+def benchmark() -> dict[str, Any]:
+    """The networks and the other programs."""
+    return tomllib.loads((HERE / "training.toml").read_text(encoding="utf-8"))
+
+
+def sectors(state_bytes: int) -> int:
+    """The sectors of flash that a checkpoint of a state takes: so many are erased before it is written."""
+    return -(-(SLOT_HEADER + RECORD + state_bytes) // SECTOR)
+
+
+def costs(networks: Mapping[str, Any]) -> str:
+    """A row for each network: what a training step takes."""
+    core = next(core for core in settings()[1] if core.name == CORE)
+    rows = []
+    for name, row in networks.items():
+        r = memory.report(installation.benchmarks()[name])
+        (trial,) = Trials(Network(name), core, RESULTS).each([])
+        cost = trial.cost
+        rows.append(
+            (
+                *(installation.title(name), training_data.kind(row["data"]), str(r.batch)),
+                *(f"{n:,}" for n in (r.state_bytes, r.arena_bytes, r.struct_bytes, cost.text or 0)),
+                number(round(cost.train or 0)),
+                str(sectors(r.state_bytes)),
+            )
+        )
+    head = ("network", "data", "batch", "states", "arena", "RAM", "flash", "instructions", "erases")
+    return markdown_table(head, rows, tuple(range(2, len(head))))
+
+
+def losses(name: str, data: str, lr: float | None = None) -> list[float]:
+    """The mean losses of equal parts of the training of a network."""
+    file = load_file(name)
+    batch, *shape = planned(file.made.inputs[0].type.shape)
+    classes = file.made.outputs["scores"].type.shape[-1]
+    x, y = training_data.SOURCES[data](tuple(shape), int(classes), STEPS)
+    trainer = host_trainer(file.made, kernels=["host", "ref"])
+    found = []
+    for step in range(STEPS):
+        rows = np.arange(step * batch, (step + 1) * batch) % len(y)
+        found.append(trainer.train_step(x[rows], y[rows], **({} if lr is None else {"lr": lr})))
+    return [float(mean) for mean in np.reshape(found, (POINTS, -1)).mean(1)]
+
+
+def curves(networks: Mapping[str, Any]) -> str:
+    """A row for each network: its losses."""
+    each = STEPS // POINTS
+    head = ("network", *(f"to {each * (k + 1):,}" for k in range(POINTS)))
+    rows = [
+        (installation.title(name), *(f"{loss:.3f}" for loss in losses(name, **row)))
+        for name, row in networks.items()
+    ]
+    return markdown_table(head, rows, tuple(range(1, len(head))))
+
+
+def programs(networks: Mapping[str, Any]) -> str:
+    """A row for each program and network that are published."""
+    rows = [
+        (
+            *(p["name"], installation.title(p["network"]), p["on"], p["memory"], p["step"], p["result"]),
+            f"[{p['source'][0]}]({p['source'][1]})",
+        )
+        for p in benchmark()["program"]
+        if p["network"] in networks or p["network"] not in installation.benchmarks()
+    ]
+    head = ("program", "network", "on", "RAM, bytes", "a training step", "also", "source")
+    return markdown_table(head, rows, ())
+
+
+def text(names: Sequence[str]) -> str:
+    """The tables of some networks, of all if none is named."""
+    networks = {name: row for name, row in benchmark()["networks"].items() if not names or name in names}
+    return "\n\n".join([costs(networks), programs(networks), curves(networks)])
+
+
+def main(words: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description="Measure the proposed benchmark of training.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a network of it (default: all)")
+    parser.add_argument(
+        "--docs", type=Path, metavar="FILE", help="write the section `training` of a document"
+    )
+    args = parser.parse_args(words)
+    known = benchmark()["networks"]
+    unknown = [name for name in args.names if name not in known]
+    try:
+        if unknown:
+            raise AutodiffError(f"unknown network {unknown[0]!r} (known: {', '.join(known)})")
+        found = text(args.names)
+        if args.docs is not None:
+            replace_section(args.docs, "training", found)
+    except AutodiffError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(found)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
