@@ -124,7 +124,7 @@ def losses_of_the_benchmark() -> str:
         picture.line("M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points), "curve")
         picture.text(left - 4, 12, f"{top:.2f}", "", "end")
         picture.text(left - 4, height + 12, "0", "", "end")
-        picture.text(left + width, points[-1][1] - 5, f"{losses[-1]:.2g}", "", "end")
+        picture.text(left + width + 4, points[-1][1] + 4, f"{losses[-1]:.2f}")
         picture.text(left + width, height + 22, f"{steps[-1]:,.0f} steps", "", "end")
         pictures.append(f"<figure><figcaption>{html.escape(name)}</figcaption>{picture}</figure>")
     return f'<div class="pair">{"".join(pictures)}</div>'
