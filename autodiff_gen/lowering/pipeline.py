@@ -1,7 +1,9 @@
 """The pipeline, from a model's specification to placed buffers, in two lists that are read top to bottom: `Model` runs
 the first one, so that a mistake is reported where it is made, and the compiler runs the second one for a target.
 
-A stage maps a module to a module. The verifier runs after each, and `--dump DIR` writes every result as text.
+A stage maps a module to a module. The verifier runs after each, and `--dump DIR` writes every result as text. No stage
+runs later ones, but two assume what follows them: `accumulate_gradients` compares graphs after `fuse_optimizer` and
+`finite_guard`, and `rematerialize` assumes the copies of `snapshot_states`.
 """
 
 from __future__ import annotations

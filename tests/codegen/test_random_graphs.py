@@ -194,7 +194,7 @@ def test_every_number_may_be_a_parameter(make: Make, tmp_path: Path, monkeypatch
 
 
 def every_number(group: Sequence[Section]) -> dict[tuple[str, tuple[str, ...]], list[int]]:
-    """The positions of all numbers that C does not need as they are, each a parameter of its own."""
+    """The positions of all numbers that C does not need as they are, each a separate parameter."""
     first, *_ = group
     return {(x.c_type, (str(k),)): [k] for k, x in enumerate(first.numbers) if x.role}
 

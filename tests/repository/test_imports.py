@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from functools import cache
@@ -101,6 +102,12 @@ def edges() -> dict[str, set[str]]:
 
 def test_every_package_has_a_line_and_every_line_a_package() -> None:
     assert {package(m) for m in modules()} == set(PACKAGES)
+
+
+def test_every_package_is_described_in_this_order() -> None:
+    """The table of CONTRIBUTING.md has one row for each folder of the compiler."""
+    rows = re.findall(r"^\| `(\w+)/` \|", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    assert rows == [name for name in PACKAGES if (PACKAGE / name).is_dir()]
 
 
 def test_packages_import_only_from_packages_below_them() -> None:

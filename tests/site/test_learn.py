@@ -1,4 +1,4 @@
-"""The pages of docs/learn, followed command by command from an empty folder.
+"""The pages of docs/learn, and how-it-works.md, followed command by command from an empty folder.
 
 Not executed, as the tools of the tests do not have the programs: sessions of gdb and VS Code in `debug`, and tasks of
 FreeRTOS and Zephyr in `threads`.
@@ -29,16 +29,19 @@ NEEDS = {
 }
 
 
+FOLLOWED = {f"learn/{page}": needs for page, needs in NEEDS.items()} | {"how-it-works": ()}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=[getattr(pytest.mark, n) for n in needs]) for page, needs in NEEDS.items()],
+    [pytest.param(page, marks=[getattr(pytest.mark, n) for n in needs]) for page, needs in FOLLOWED.items()],
 )
 def test_a_page_shows_what_its_commands_print(page: str, tmp_path: Path) -> None:
     folder = tmp_path / "project"
     folder.mkdir()
-    found = steps((LEARN / f"{page}.md").read_text())
-    if page == "first-board":
+    found = steps((ROOT / "docs" / f"{page}.md").read_text())
+    if page == "learn/first-board":
         checkout_copy(folder / "autodiff_gen")
     assert sum(isinstance(step, Command) for step in found) >= 3
     for command, printed, code in run(found, folder, environment(tmp_path / "bin")):

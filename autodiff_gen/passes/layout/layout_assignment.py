@@ -11,7 +11,8 @@ until two of them cancel, or one ends in the storage order of a parameter.
 
 A convolution computes in NHWC between two permutes; those of neighbours cancel, through elementwise ops, reductions and
 views. A weight that kernels read in one other order than its own is stored in that order, and the permute that a
-flattened NHWC value needs is applied to the columns of the weight that it is multiplied with.
+flattened NHWC value needs is applied to the columns of the weight that it is multiplied with. Initial values and
+`state_dict` keep PyTorch's layout. An input in NHWC is free too: the permute(x, (0, 3, 1, 2)) before it cancels.
 """
 
 from __future__ import annotations
