@@ -8,6 +8,7 @@ of its symbol (kernels/call_cost.py).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -32,11 +33,19 @@ Numbers = Mapping[str, float]
 
 def instructions(program: Program) -> dict[str, float]:
     """By the name of the entry, without the checks of its arguments."""
-    source = source_of(program, {}, False)
-    return {
-        code.entry.name: _Counter(program, source).of(tuple(s for step in code.steps for s in step))
-        for code in source.codes
-    }
+    return {name: total for name, (total, _) in instructions_by_step(program).items()}
+
+
+def instructions_by_step(program: Program) -> dict[str, tuple[float, dict[str, float]]]:
+    """By the name of the entry: the instructions of all steps, and of each step by its number. A step that contains
+    other steps has only the instructions outside of them."""
+    source, found = source_of(program, {}, False), {}
+    for code in source.codes:
+        counter = _Counter(program, source)
+        total = counter.of(tuple(s for step in code.steps for s in step))
+        # of a branch only the dearer side counts, but both sides have steps
+        found[code.entry.name] = total, {step: max(0.0, count) for step, count in counter.steps.items()}
+    return found
 
 
 @dataclass
@@ -62,6 +71,7 @@ class _Counter:
     local: set[str] = field(default_factory=set)  # arrays that are in registers
     tables: dict[str, Numbers] = field(default_factory=dict)  # the geometry of kernels
     around: list[_Loop] = field(default_factory=list)  # the outermost first
+    steps: dict[str, float] = field(default_factory=dict)  # by number, without the steps inside
 
     def __post_init__(self) -> None:
         self.cost: CostTable = self.program.backends.cost
@@ -74,7 +84,18 @@ class _Counter:
             self.tables[name] = dict(fields)
 
     def of(self, statements: Sequence[c.Statement]) -> float:
-        return sum(map(self._statement, statements))
+        total, step = 0.0, ""
+        for s in statements:
+            if isinstance(s, c.Comment) and s.step:
+                step = s.step
+            before = sum(self.steps.values())
+            count = self._statement(s)
+            total += count
+            if step:
+                inside = sum(self.steps.values()) - before
+                times = math.prod(loop.times for loop in self.around)
+                self.steps[step] = self.steps.get(step, 0.0) + times * count - inside
+        return total
 
     # Statements
 

@@ -91,12 +91,14 @@ class Phases:
         return self.layers[0] if self.layers and in_forward else ""
 
     def _said(self, step: Step) -> str:
-        """The layer whose value, or the gradient of it, is the first result."""
+        """The layer whose value or parameter, or the gradient of either, is the first result."""
         v = step.node.regions[0].results[0] if step.nest is not None else step.node.results[0]
         while (
             label := v.base.node.origin.labels.get(v.base.index)
         ) is not None and label.gradient_of is not None:
             v = label.gradient_of
+        if label is None and v.base in self.plan.states:
+            return layer_of(self.plan.states[v.base].name)
         return label.scope if label is not None else ""
 
     def inside(self, step: Step, top: Step) -> tuple[str, str]:
@@ -169,7 +171,7 @@ class Phases:
                     else self._parameters.get(s.name.rpartition(".")[0])
                 )
                 if of is not None:
-                    return _layer_of(of)
+                    return layer_of(of.name)
         constants = (v.base.node for v in step.node.operands if v.base.node.op is CONST)
         return next((n.origin.scope for n in constants if n.origin.labels and n.origin.scope), "")
 
@@ -186,8 +188,9 @@ def _nearest(
     return found
 
 
-def _layer_of(state: State) -> str:
-    name = state.name.rpartition("/")[2]
+def layer_of(state: str) -> str:
+    """The layer of a parameter or buffer, by its name in state_dict."""
+    name = state.rpartition("/")[2]
     return name.rpartition(".")[0] or name
 
 

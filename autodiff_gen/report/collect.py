@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..codegen.call_statement import sizes
 from ..codegen.entries import step_trees
 from ..codegen.entry_names import Inside
+from ..codegen.instructions import instructions_by_step
 from ..codegen.program import Entry, Program, RegionStruct
 from ..codegen.program_regions import Ram, spaces_of
 from ..codegen.stack import stack_of
-from ..errors import counted
 from ..ir.graph import State
 from ..ir.kernel_call import KernelCall
-from ..ir.liveness import strip_of
 from ..ir.names import name_of
 from ..ir.node import CONST, Node, Value
-from ..ir.op_kinds import Fused, View
+from ..ir.types import planned_size
 from ..kernels.table import Kernel
 from ..lowering.arena.network_bound import network_bound
 from ..lowering.c import c_query
-from ..lowering.phases import Phases
-from ..lowering.plan import EntryPlan, InnerPlan, Placed, ScanPlan, Step
+from ..lowering.phases import Phases, layer_of
+from ..lowering.plan import EntryPlan, InnerPlan, Placed, Step
 from ..lowering.step_order import computing
 from ..targets.board import Board
 from ..targets.memory import Space
 from .data import (
-    AGAIN,
     INSIDE,
     SCRATCH,
     Again,
@@ -36,13 +34,11 @@ from .data import (
     Call,
     EntryRecord,
     Operand,
-    RegionRecord,
-    Report,
-    StateRecord,
     StepRecord,
-    Strips,
     Tensor,
 )
+from .program_report import RegionRecord, Report, StateRecord
+from .step_details import again_of, function_of, loops_of, strips_of, type_of, use_of
 
 
 def collect(program: Program, board: Board, ram: Ram) -> Report:
@@ -51,7 +47,8 @@ def collect(program: Program, board: Board, ram: Ram) -> Report:
     spaces = spaces_of(board, ram) if program.is_model else spaces_of(board, ram)[:1]
     priority = ", ".join(program.backends.names)
     priority += "".join(f"; for {k}: {', '.join(names)}" for k, names in program.backends.use.items())
-    entries = [_Collector(entry, program) for entry in program.entries]
+    counts = instructions_by_step(program)
+    entries = [_Collector(entry, program, *counts[entry.name]) for entry in program.entries]
     called = {name for entry in entries for name in entry.called}
     return Report(
         program.name,
@@ -75,6 +72,10 @@ def collect(program: Program, board: Board, ram: Ram) -> Report:
             for s in program.slots
         ),
         {name: array.nbytes for name, array in program.frozen.items()},
+        _by_layer(
+            (s.name, planned_size(s.state.logical.shape)) for s in program.slots if s.role == "parameter"
+        ),
+        _by_layer((name, array.size) for name, array in program.frozen.items()),
         program.state_bytes,
         program.struct_bytes,
         program.bound_bytes,
@@ -89,6 +90,14 @@ def _region(r: RegionStruct, program: Program, spaces: Sequence[Space]) -> Regio
     handle = program.handle_bytes if r.region == spaces[0].region else 0
     size = next(s.bytes for s in spaces if s.region == r.region)
     return RegionRecord(r.region, r.state_bytes, r.bytes, handle, size)
+
+
+def _by_layer(elements: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """Sums over the states of a layer."""
+    found: dict[str, int] = {}
+    for name, count in elements:
+        found[layer_of(name)] = found.get(layer_of(name), 0) + count
+    return found
 
 
 def _stored(state: State) -> str:
@@ -113,9 +122,12 @@ class _Part:
 
 
 class _Collector:
-    """The record of one entry, plan by plan."""
+    """The record of one entry, plan by plan. instructions: about how many it executes, and each of its steps."""
 
-    def __init__(self, entry: Entry, program: Program) -> None:
+    def __init__(
+        self, entry: Entry, program: Program, instructions: float, by_step: Mapping[str, float]
+    ) -> None:
+        self.instructions, self.by_step = instructions, by_step
         self.entry, self.program, self.layers = entry, program, program.layers
         trees = step_trees(entry, program)
         self.comments, self.called = c_query.step_comments(trees), c_query.calls(trees)
@@ -144,8 +156,11 @@ class _Collector:
             (),
             tuple(plan.copies),
             str(plan.graph).rstrip(),
+            {v.name: repr(v.type) for v in plan.graph.inputs if v.name},
+            {name: repr(v.type) for v, name in plan.outputs.items()},
+            self.instructions,
             network_bound(plan),
-            tuple(_strips(plan)),
+            tuple(strips_of(plan)),
             plan.samples,
             "the cache" if plan.work is None else "the RAM budget",
         )
@@ -167,7 +182,7 @@ class _Collector:
             self.buffers.append(self._buffer(b, part, by_number[b.start], steps))
         for step in plan.steps:
             self.steps.append(self._step(step, part, places))
-            self.again += _again(step, part.number(step.number), self.layers)
+            self.again += again_of(step, part.number(step.number), self.layers)
             for inner in step.inner.parts if step.inner is not None else ():
                 self._add(self._inside(inner, step, part, places))
 
@@ -210,10 +225,12 @@ class _Collector:
             self.comments[number],
             layer,
             phase,
-            "" if step.calls else _loops(step),
+            "" if step.calls else loops_of(step),
             tuple(self._call(c, k) for c, k in step.calls.values()),
             tuple(dict.fromkeys(self._operand(v, part, places) for v in read)),
             tuple(dict.fromkeys(self._operand(r, part, places) for r in step.node.results)),
+            tuple(dict.fromkeys(map(function_of, computing(step)))),
+            self.by_step.get(number, 0.0),
         )
 
     def _call(self, call: KernelCall, kernel: Kernel) -> Call:
@@ -235,70 +252,20 @@ class _Collector:
             self.spans[last][1],
             first if first == last else f"{first} to {last}",
             tuple(self._tensor(v, b, part, steps.get(v.node, writer)) for v in b.values),
-            INSIDE if not b.values else SCRATCH if b.owner is not None else _use(b.values[0], phase),
+            INSIDE if not b.values else SCRATCH if b.owner is not None else use_of(b.values[0], phase),
             layer,
             part.top is not None,
         )
 
     def _tensor(self, v: Value, b: Placed, part: _Part, writer: Step) -> Tensor:
         phase, layer = self.phases.inside(writer, part.top or writer)
-        use = SCRATCH if b.owner is not None else _use(v, phase)
+        use = SCRATCH if b.owner is not None else use_of(v, phase)
         first = self.spans[part.number(writer.number)][0]
         return Tensor(
             name_of(v, self.layers),
-            _type(v, b),
+            type_of(v, b),
             v.type.bytes if b.owner is None else b.bytes,
             first,
             use,
             layer,
         )
-
-
-def _use(v: Value, phase: str) -> str:
-    inside = v.node.regions[0].results[v.index].base if isinstance(v.node.op.lower, Fused) else v
-    return AGAIN if inside.node.origin.again else phase
-
-
-def _strips(plan: EntryPlan) -> Iterator[Strips]:
-    """The regions of the plan that are computed in strips, in the order of their first steps."""
-    regions: dict[int, list[tuple[int, Step]]] = {}
-    for step in plan.steps:
-        if (strip := strip_of(computing(step))) is not None:
-            regions.setdefault(strip[0], []).append((strip[1], step))
-    for found in regions.values():
-        steps = [step for _, step in found]
-        layers = dict.fromkeys(n.origin.scope for s in steps for n in computing(s) if n.origin.scope)
-        numbers = str(steps[0].number), str(steps[-1].number)
-        yield Strips(1 + max(k for k, _ in found), *numbers, tuple(layers))
-
-
-def _loops(step: Step) -> str:
-    if isinstance(step.inner, ScanPlan):
-        if step.inner.samples:
-            return f"a loop over micro-batches of {step.inner.samples} with its own steps"
-        return f"a loop of {counted(step.inner.times, 'iteration')} with its own steps"
-    return "loops" if step.inner is None else "a branch with its own steps"
-
-
-def _type(v: Value, b: Placed) -> str:
-    if b.owner is None:
-        return repr(v.type)
-    return f"{v.type.dtype}[{','.join(map(repr, b.owner.scratch[v].shape))}]"
-
-
-def _again(step: Step, number: str, layers: Mapping[str, str]) -> list[tuple[Again, str]]:
-    """The values of the forward pass that a step computes again and then uses, each with the name of what it is a copy
-    of. Those that it computes only for others that it computes again take no memory either way."""
-    inside = step.node.regions[0].nodes if step.nest is not None else [step.node]
-    nodes = [n for n in inside if not isinstance(n.op.lower, View)]
-    again = [n for n in nodes if n.origin.again]
-    used = {v.base for n in nodes if n not in again for v in n.operands}
-    used |= {r.base for r in step.node.regions[0].results} if step.nest is not None else {*step.node.results}
-    found = []
-    for r in (r for n in again for r in n.results if r in used):
-        label = r.node.origin.labels.get(r.index)
-        original = name_of(label.copy_of, layers) if label is not None and label.copy_of is not None else ""
-        found.append(
-            (Again(number, name_of(r, layers), repr(r.type), r.type.bytes, r.node.origin.scope), original)
-        )
-    return found

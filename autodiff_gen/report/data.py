@@ -1,4 +1,4 @@
-"""What the reports say of a compiled model, as plain records: `explain` prints them, the page draws them."""
+"""What the reports say of an entry, as plain records: `explain` prints them, the page draws them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Buffer:
     steps: str  # "3", "3 to 9", "4.1 to 4.3"
     tensors: tuple[
         Tensor, ...
-    ]  # stored one after the other; none where the steps of a loop or branch have the memory
+    ]  # one after the other; none where the steps of a loop or branch have the memory
     use: str  # of its first tensor
     layer: str
     nested: bool  # inside the memory of a loop or a branch
@@ -106,7 +106,8 @@ class Strips:
 
 @dataclass(frozen=True)
 class StepRecord:
-    """One step of an entry, in the order of execution; `by`: its loops or region in words where it calls no kernel."""
+    """One step of an entry, in the order of execution; `by`: its loops or region in words where it calls no kernel;
+    `functions`: of the library, whose calls it computes; `instructions`: about how many, without the steps inside."""
 
     number: str
     text: str  # the comment of the generated C: what it computes
@@ -116,6 +117,8 @@ class StepRecord:
     calls: tuple[Call, ...]
     reads: tuple[Operand, ...]
     writes: tuple[Operand, ...]
+    functions: tuple[str, ...]
+    instructions: float
 
 
 @dataclass(frozen=True)
@@ -138,8 +141,11 @@ class EntryRecord:
     again: tuple[Again, ...]
     copies: tuple[str, ...]  # states whose old value is copied
     graph: str  # the IR
+    inputs: Mapping[str, str]  # their types
+    outputs: Mapping[str, str]
+    instructions: float  # about how many a call executes
     network_bound: int = (
-        0  # products stored once, all between them computed where it is read; 0: no product is stored
+        0  # products stored once, all between them computed where it is read; 0: none is stored
     )
     strips: tuple[Strips, ...] = ()
     samples: int = 0  # of a micro-batch at most, where the batch is divided
@@ -158,6 +164,12 @@ class EntryRecord:
         """What no arena of this entry can be smaller than, with the reason."""
         network = [("bound of the network", self.network_bound)] if self.network_bound else []
         return [("lower bound of this schedule", self.bound_bytes), *network]
+
+    def type_of(self, o: Operand) -> str:
+        """The type of a tensor in an arena, or of an argument."""
+        if o.buffer is not None:
+            return self.buffers[o.buffer].tensors[o.tensor].type
+        return self.outputs.get(o.name, self.inputs.get(o.name, ""))
 
     def live(self, step: int) -> list[Buffer]:
         """The buffers in use at a step, largest first; memory of a loop or branch as its own buffers at that step."""
@@ -192,106 +204,3 @@ class EntryRecord:
         """The first step at which most bytes are in use; inside a loop or branch the one with the largest buffers."""
         shown = self._in_use([b for b in self.buffers if b.tensors])
         return max(range(len(self.steps)), key=lambda k: (self.live_bytes[k], shown[k], -k))
-
-
-@dataclass(frozen=True)
-class StateRecord:
-    """A member of the struct that holds from call to call."""
-
-    name: str
-    c_name: str
-    type: str
-    bytes: int
-    role: str
-    stored: str  # how, where the order in memory is not the order of the logical shape
-    region: str = ""  # of memory, where there are several
-
-
-@dataclass(frozen=True)
-class RegionRecord:
-    """What a program takes of a region of memory, where it uses several: a struct, and in the main region the handle
-    with the pointers to all of them. `ram`: its budget."""
-
-    name: str
-    state_bytes: int
-    struct_bytes: int
-    handle_bytes: int
-    ram: int
-
-    @property
-    def arena_bytes(self) -> int:
-        """All but the states."""
-        return self.bytes - self.state_bytes
-
-    @property
-    def bytes(self) -> int:
-        return self.struct_bytes + self.handle_bytes
-
-
-@dataclass(frozen=True)
-class Report:
-    """A compiled model on a board; `ram`: the budget of the struct in bytes, None without a limit."""
-
-    name: str
-    struct: str
-    board: str  # its full name
-    board_id: str
-    batch: int
-    priority: str  # kernel backends, with the board's lists for single kernels
-    functions: tuple[str, ...]  # of ag_math.h that a backend replaces
-    entries: tuple[EntryRecord, ...]
-    states: tuple[StateRecord, ...]
-    frozen: Mapping[str, int]  # bytes of parameters that are constants in flash
-    state_bytes: int
-    struct_bytes: int
-    bound_bytes: int
-    ram: int | None
-    guard_cost: str
-    stack: str  # of each entry, in words
-    regions: tuple[RegionRecord, ...] = ()
-
-    @property
-    def arena_bytes(self) -> int:
-        return self.struct_bytes - self.state_bytes
-
-    @property
-    def memory(self) -> list[tuple[str, int]]:
-        """The sizes, as rows."""
-        rows = [
-            ("parameters and optimizer state", self.state_bytes),
-            ("arena, the largest over the entries", self.arena_bytes),
-            (f"sizeof({self.struct}){' with its regions' if self.regions else ''}", self.struct_bytes),
-            ("lower bound of these schedules", self.bound_bytes),
-        ]
-        if self.ram is not None:
-            free = self.ram - self.struct_bytes
-            rows += [("RAM budget", self.ram), ("free" if free >= 0 else "MISSING", abs(free))]
-        for r in self.regions:
-            free = r.ram - r.bytes
-            rows += [(f"{r.name}: states", r.state_bytes), (f"{r.name}: arena", r.arena_bytes)]
-            rows += [(f"{r.name}: {'free' if free >= 0 else 'MISSING'} of {r.ram}", abs(free))]
-        return rows
-
-    @property
-    def live(self) -> list[tuple[str, int]]:
-        """Names and bytes of what is alive where most is, states included, largest first."""
-        entry = self.largest
-        held = [(b.at(entry.peak).name, b.bytes) for b in entry.live(entry.peak)] if entry.steps else []
-        return sorted([*held, *((s.name, s.bytes) for s in self.states)], key=lambda x: (-x[1], x[0]))
-
-    @property
-    def tensors(self) -> list[tuple[str, str, str, int]]:
-        """Name, use, type and bytes of the states and of the values in the arenas, largest first; each once."""
-        states = [(s.name, s.role, s.type, s.bytes) for s in self.states]
-        values = [
-            (t.name, f"{t.use}: {t.layer}" if t.layer else t.use, t.type, t.bytes)
-            for e in self.entries
-            for b in e.buffers
-            for t in b.tensors
-        ]
-        return sorted(dict.fromkeys([*states, *values]), key=lambda row: -row[3])
-
-    @property
-    def largest(self) -> EntryRecord:
-        """The entry that determines the arena."""
-        return max(self.entries, key=lambda e: e.arena_bytes)

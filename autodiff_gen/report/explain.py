@@ -9,7 +9,8 @@ from ..codegen.program_regions import Ram
 from ..errors import counted
 from ..targets.board import Board
 from .collect import collect
-from .data import Buffer, Call, EntryRecord, Report
+from .data import Buffer, Call, EntryRecord
+from .program_report import Report
 from .text_table import table
 
 MOST = 8  # rows of a table of the largest

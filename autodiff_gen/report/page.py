@@ -14,9 +14,11 @@ from ..codegen.formulas import of_results
 from ..errors import counted
 from ..ir.origin import BACKWARD, FORWARD, LOSS, UPDATE
 from ..targets.installation import __version__
-from .data import AGAIN, INSIDE, SCRATCH, Buffer, EntryRecord, Operand, Report, Tensor
+from .data import AGAIN, INSIDE, SCRATCH, Buffer, EntryRecord, Operand, Tensor
 from .fleet_pictures import fleet_pictures
 from .listing import Line
+from .network import network_picture
+from .program_report import Report
 from .symbols import Memory, Symbol
 from .timeline import Row
 
@@ -40,7 +42,13 @@ class Measured:
 def page(report: Report, listings: Mapping[str, Sequence[Line]], measured: Measured) -> str:
     """The text of the page."""
     entries = [
-        {"record": e, "map": arena_map(e), "cost": _costs(e, measured.bench), "code": listings[e.name]}
+        {
+            "record": e,
+            "map": arena_map(e),
+            "network": _network(e, report, measured.bench),
+            "cost": _costs(e, measured.bench),
+            "code": listings[e.name],
+        }
         for e in sorted(report.entries, key=lambda e: -e.arena_bytes)
     ]
     return (
@@ -211,6 +219,14 @@ def other_program(report: Report, bench: Mapping[str, Any]) -> str:
 def _costs(entry: EntryRecord, bench: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """The rows of a record by the numbers of an entry's steps, "" for what is outside of them."""
     return {r["step"]: r for r in bench.get("graph_steps", ()) if r["entry"] == entry.name}
+
+
+def _network(entry: EntryRecord, report: Report, bench: Mapping[str, Any]) -> str:
+    """The picture of an entry's layers, with the time that was measured, or by the estimate; empty without layers."""
+    costs = {s.number: s.instructions for s in entry.steps}
+    if bench:
+        costs = {step: float(row["instructions"]) for step, row in _costs(entry, bench).items() if step}
+    return str(network_picture(entry, report, costs) or "")
 
 
 @dataclass(frozen=True)

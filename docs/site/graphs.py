@@ -6,28 +6,17 @@ import importlib
 import re
 import sys
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 
 from intro import intro
-from svg import LINE, Picture, width_of
 
 import autodiff_gen.functional  # noqa: F401  (fills the registry)
 from autodiff_gen.lowering import pipeline
+from autodiff_gen.report.layered_graph import Box, drawn
 
-GAP_X, GAP_Y, PAD = 18.0, 34.0, 7.0
 LONGEST = 26  # characters of a line in a box
 NODE = re.compile(r"((?:%\d+[^:=]*: [^=]*?,? ?)+) = (\w+)\((.*)\)$")
 RESULT = re.compile(r"%\d+")
-
-
-@dataclass(frozen=True)
-class Box:
-    """A node, an input or an output of a graph; operands: the boxes that it reads."""
-
-    lines: tuple[str, ...]
-    operands: tuple[int, ...]
-    kind: str
 
 
 def boxes(text: str) -> list[Box]:
@@ -88,61 +77,6 @@ def _cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 3] + "..."
 
 
-def levels(found: list[Box]) -> list[list[int]]:
-    """The boxes by distance from the inputs; inputs are above the first that reads them."""
-    level = [0] * len(found)
-    for k, box in enumerate(found):
-        level[k] = max((level[o] + 1 for o in box.operands), default=0)
-    for k, box in enumerate(found):
-        readers = [level[r] for r, other in enumerate(found) if k in other.operands]
-        if box.kind == "input" and readers:
-            level[k] = min(readers) - 1
-    rows = [[k for k, at in enumerate(level) if at == row] for row in range(max(level) + 1)]
-    place = {k: float(i) for row in rows for i, k in enumerate(row)}
-    for row in rows[1:]:  # a box is below the middle of what it reads
-        for k in row:
-            operands = found[k].operands
-            place[k] = sum(place[o] for o in operands) / len(operands) if operands else place[k]
-        row.sort(key=place.__getitem__)
-        place |= {k: place[k] if len(row) == 1 else float(i) for i, k in enumerate(row)}
-    return rows
-
-
-def drawn(found: list[Box], new: set[int], label: str) -> Picture:
-    """The graph, from inputs at the top to outputs at the bottom; boxes of `new` have another colour."""
-    picture = Picture(label)
-    sizes = {
-        k: (max(width_of(line) for line in box.lines) + 2 * PAD, LINE * len(box.lines) + PAD)
-        for k, box in enumerate(found)
-    }
-    rows = [row for row in levels(found) if row]
-    widths = [sum(sizes[k][0] for k in row) + GAP_X * (len(row) - 1) for row in rows]
-    at: dict[int, tuple[float, float]] = {}
-    y = 0.0
-    for row, wide in zip(rows, widths, strict=True):
-        x = (max(widths) - wide) / 2
-        for k in row:
-            at[k] = (x, y)
-            x += sizes[k][0] + GAP_X
-        y += max(sizes[k][1] for k in row) + GAP_Y
-    for k, box in enumerate(found):
-        for i, o in enumerate(box.operands, 1):
-            x0, y0 = at[o][0] + sizes[o][0] / 2, at[o][1] + sizes[o][1]
-            x1, y1 = at[k][0] + sizes[k][0] * i / (len(box.operands) + 1), at[k][1]
-            bend = (y1 - y0) / 2
-            picture.line(
-                f"M{x0:.1f} {y0:.1f}C{x0:.1f} {y0 + bend:.1f} {x1:.1f} {y1 - bend:.1f} {x1:.1f} {y1:.1f}"
-            )
-    for k, box in enumerate(found):
-        (x, y), (w, h) = at[k], sizes[k]
-        picture.box(
-            x, y, w, h, f"{box.kind} new" if k in new else box.kind, round=4 if box.kind == "node" else 10
-        )
-        for i, line in enumerate(box.lines):
-            picture.text(x + w / 2, y + LINE * (i + 0.9), line, "" if i == 0 else "minor", "middle")
-    return picture
-
-
 def changed(found: list[Box], other: list[Box]) -> set[int]:
     """The nodes that the other graph lacks: another op, attribute, type or operand."""
 
@@ -178,7 +112,7 @@ def page(root: Path) -> str:
         parts.append(f"## {name}\n\n{' '.join(summary.split())}\n")
         parts.append('<div class="pair">')
         for title, own, other in (("before", before, after), ("after", after, before)):
-            picture = drawn(own, changed(own, other), f"{name}: {title}")
+            picture = drawn(own, f"{name}: {title}", changed(own, other))
             parts.append(f"<figure><figcaption>{title}</figcaption>{picture}</figure>")
         parts.append("</div>\n")
     return "\n".join(parts)

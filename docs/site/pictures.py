@@ -11,7 +11,6 @@ from pathlib import Path
 
 import graphs
 from charts import CHARTS, legend
-from svg import Picture
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
@@ -23,6 +22,8 @@ from autodiff_gen.model.build import compile_file
 from autodiff_gen.model.loader import load_file
 from autodiff_gen.report.collect import collect
 from autodiff_gen.report.data import AGAIN, SCRATCH, EntryRecord
+from autodiff_gen.report.layered_graph import drawn
+from autodiff_gen.report.svg import Picture
 from autodiff_gen.targets import board
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -113,7 +114,7 @@ def _scores() -> tuple[str, str]:
 
 def graph_of_loops() -> str:
     """The function as a graph."""
-    return str(graphs.drawn(graphs.boxes(_scores()[0]), set(), "log_softmax(relu(x + b)) as a graph"))
+    return str(drawn(graphs.boxes(_scores()[0]), "log_softmax(relu(x + b)) as a graph"))
 
 
 def loops() -> str:

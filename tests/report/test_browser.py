@@ -107,12 +107,48 @@ def test_all_of_it_works_by_keys(show: Show) -> None:
     browser.press("Enter")
     focus = browser.run("return {...document.activeElement.dataset}")
     assert focus["name"] in check(browser, focus["step"])["detail"]
-    browser.press("Tab", "Home")
+    browser.press("Tab", "Tab", "Home")  # past the layers
     check(browser, "1")
     browser.press("ArrowDown", "ArrowDown")
     assert check(browser, "2.1")["focus"] == "train_step-2.1"
     browser.press("End")
     check(browser, compiled(NAME)[1].entries[0].steps[-1].number)
+
+
+PICKED = """
+    const entry = document.getElementById('train_step'), all = (s) => [...entry.querySelectorAll(s)];
+    return {
+        pressed: all('.layer-of-net[aria-pressed="true"]').map((n) => n.dataset.layers),
+        buffers: [...new Set(all('.buffer.of-layer').map((b) => b.dataset.layer))],
+        count: all('.buffer.of-layer').length,
+        band: [...new Set(all('.band .layer.chosen').map((b) => b.dataset.layer))],
+        steps: all('.step[aria-selected="true"]').length,
+        focus: document.activeElement.dataset.layers,
+    };"""
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_a_layer_of_the_network_is_highlighted_in_the_arena(show: Show, width: int) -> None:
+    _, report = compiled(NAME)
+    own = [t for b in report.entries[0].buffers for t in b.tensors if t.layer == "head"]
+    browser = show(width)
+    browser.click('#train_step .layer-of-net[data-layers="head"]')
+    found = dict(browser.run(PICKED))
+    assert (found["pressed"], found["buffers"], found["band"], found["steps"]) == (
+        ["head"],
+        ["head"],
+        ["head"],
+        0,
+    )
+    assert found["count"] == len(own) > 0
+    browser.press("ArrowUp", "Enter")
+    found = dict(browser.run(PICKED))
+    assert (found["pressed"], found["buffers"], found["focus"]) == (["gru"], ["gru"], "gru")
+    browser.press("Enter")
+    assert dict(browser.run(PICKED))["count"] == 0
+    browser.click('[id="train_step-3"]')
+    found = dict(browser.run(PICKED))
+    assert (found["pressed"], found["count"], found["steps"]) == (["head"], 0, 1)
 
 
 def test_an_address_selects_a_step(show: Show) -> None:

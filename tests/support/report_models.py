@@ -8,7 +8,7 @@ from autodiff_gen.codegen.program import Program
 from autodiff_gen.model.build import compile_file
 from autodiff_gen.model.loader import load_file
 from autodiff_gen.report.collect import collect
-from autodiff_gen.report.data import Report
+from autodiff_gen.report.program_report import Report
 from autodiff_gen.targets import board
 
 # Matrices; a scan; frozen layers; integers; values that are computed again; several functions.

@@ -50,6 +50,58 @@
     const detail = entry.querySelector(".detail");
     const cursor = entry.querySelector(".cursor");
     const svg = entry.querySelector(".map svg");
+    const layers = all(".layer-of-net", entry);
+
+    // A layer: its buffers and its steps in the map
+
+    const unpick = () => {
+      for (const b of buffers) b.classList.remove("reads", "writes", "chosen", "of-layer");
+      for (const run of all(".band .layer", entry)) run.classList.remove("chosen");
+      for (const node of layers) node.setAttribute("aria-pressed", false);
+      if (svg) svg.classList.remove("picked");
+      if (svg) cursor.setAttribute("visibility", "hidden");
+    };
+    const has = (node, element) => node.dataset.layers.split(" ").includes(element.dataset.layer);
+    const press = (element) => {
+      for (const node of layers) node.setAttribute("aria-pressed", has(node, element));
+      const pressed = layers.find((node) => has(node, element));
+      if (pressed) reveal(pressed);
+    };
+    const reveal = (node) => {
+      const box = entry.querySelector(".net-scroll");
+      const [outer, inner] = [box.getBoundingClientRect(), node.getBoundingClientRect()];
+      if (inner.top < outer.top || inner.bottom > outer.bottom) box.scrollTop += inner.top - outer.top - (outer.height - inner.height) / 2;
+      if (inner.left < outer.left || inner.right > outer.right) box.scrollLeft += inner.left - outer.left - (outer.width - inner.width) / 2;
+    };
+    const highlight = (node) => {
+      const was = node.getAttribute("aria-pressed") === "true" && entry.querySelector(".of-layer, .layer.chosen");
+      unpick();
+      if (was) return;
+      for (const step of steps) step.setAttribute("aria-selected", false);
+      for (const line of lines) line.classList.remove("chosen");
+      const mine = (element) => has(node, element);
+      for (const other of layers) other.setAttribute("aria-pressed", other.dataset.layers === node.dataset.layers);
+      svg.classList.add("picked");
+      for (const b of buffers.filter(mine)) b.classList.add("of-layer");
+      for (const run of all(".band .layer", entry).filter(mine)) run.classList.add("chosen");
+    };
+    layers.forEach((node, k) => {
+      node.addEventListener("click", () => {
+        rove(layers, node);
+        highlight(node);
+      });
+      node.addEventListener("keydown", (event) => {
+        const last = layers.length - 1;
+        const to = { ArrowDown: Math.min(k + 1, last), ArrowUp: Math.max(k - 1, 0), Home: 0, End: last }[event.key];
+        if (event.key === "Enter" || event.key === " ") highlight(node);
+        else if (event.key === "Escape") unpick();
+        else if (to !== undefined) {
+          rove(layers, layers[to]);
+          reveal(layers[to]);
+        } else return;
+        event.preventDefault();
+      });
+    });
 
     // A step: its C, its column and its buffers
 
@@ -59,11 +111,12 @@
       for (const line of lines) line.classList.toggle("chosen", mine.includes(line));
       into(step.parentElement, step);
       if (mine.length) into(entry.querySelector(".code"), mine[0], mine[mine.length - 1]);
+      unpick();
+      press(step);
       if (svg) {
         svg.classList.add("picked");
         cursor.setAttribute("visibility", "visible");
         cursor.setAttribute("x", step.dataset.column);
-        for (const b of buffers) b.classList.remove("reads", "writes", "chosen");
         for (const how of ["reads", "writes"]) {
           for (const k of step.dataset[how].split(" ").filter(Boolean)) byIndex.get(k).classList.add(how);
         }
@@ -145,9 +198,7 @@
           const next = neighbour(buffer, ...to);
           if (next) rove(buffers, next);
         } else if (event.key === "Escape") {
-          svg.classList.remove("picked");
-          cursor.setAttribute("visibility", "hidden");
-          for (const b of buffers) b.classList.remove("reads", "writes", "chosen");
+          unpick();
         }
       });
     }

@@ -1,0 +1,113 @@
+"""What the reports say of a whole program: its sizes, states and entries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .data import EntryRecord
+
+
+@dataclass(frozen=True)
+class StateRecord:
+    """A member of the struct that holds from call to call."""
+
+    name: str
+    c_name: str
+    type: str
+    bytes: int
+    role: str
+    stored: str  # how, where the order in memory is not the order of the logical shape
+    region: str = ""  # of memory, where there are several
+
+
+@dataclass(frozen=True)
+class RegionRecord:
+    """What a program takes of a region of memory, where it uses several: a struct, and in the main region the handle
+    with the pointers to all of them. `ram`: its budget."""
+
+    name: str
+    state_bytes: int
+    struct_bytes: int
+    handle_bytes: int
+    ram: int
+
+    @property
+    def arena_bytes(self) -> int:
+        """All but the states."""
+        return self.bytes - self.state_bytes
+
+    @property
+    def bytes(self) -> int:
+        return self.struct_bytes + self.handle_bytes
+
+
+@dataclass(frozen=True)
+class Report:
+    """A compiled model on a board; `ram`: the budget of the struct in bytes, None without a limit."""
+
+    name: str
+    struct: str
+    board: str  # its full name
+    board_id: str
+    batch: int
+    priority: str  # kernel backends, with the board's lists for single kernels
+    functions: tuple[str, ...]  # of ag_math.h that a backend replaces
+    entries: tuple[EntryRecord, ...]
+    states: tuple[StateRecord, ...]
+    frozen: Mapping[str, int]  # bytes of parameters that are constants in flash
+    parameters: Mapping[str, int]  # elements by layer, of those that are no constants
+    constants: Mapping[str, int]  # elements by layer, of frozen parameters and buffers
+    state_bytes: int
+    struct_bytes: int
+    bound_bytes: int
+    ram: int | None
+    guard_cost: str
+    stack: str  # of each entry, in words
+    regions: tuple[RegionRecord, ...] = ()
+
+    @property
+    def arena_bytes(self) -> int:
+        return self.struct_bytes - self.state_bytes
+
+    @property
+    def memory(self) -> list[tuple[str, int]]:
+        """The sizes, as rows."""
+        rows = [
+            ("parameters and optimizer state", self.state_bytes),
+            ("arena, the largest over the entries", self.arena_bytes),
+            (f"sizeof({self.struct}){' with its regions' if self.regions else ''}", self.struct_bytes),
+            ("lower bound of these schedules", self.bound_bytes),
+        ]
+        if self.ram is not None:
+            free = self.ram - self.struct_bytes
+            rows += [("RAM budget", self.ram), ("free" if free >= 0 else "MISSING", abs(free))]
+        for r in self.regions:
+            free = r.ram - r.bytes
+            rows += [(f"{r.name}: states", r.state_bytes), (f"{r.name}: arena", r.arena_bytes)]
+            rows += [(f"{r.name}: {'free' if free >= 0 else 'MISSING'} of {r.ram}", abs(free))]
+        return rows
+
+    @property
+    def live(self) -> list[tuple[str, int]]:
+        """Names and bytes of what is alive where most is, states included, largest first."""
+        entry = self.largest
+        held = [(b.at(entry.peak).name, b.bytes) for b in entry.live(entry.peak)] if entry.steps else []
+        return sorted([*held, *((s.name, s.bytes) for s in self.states)], key=lambda x: (-x[1], x[0]))
+
+    @property
+    def tensors(self) -> list[tuple[str, str, str, int]]:
+        """Name, use, type and bytes of the states and of the values in the arenas, largest first; each once."""
+        states = [(s.name, s.role, s.type, s.bytes) for s in self.states]
+        values = [
+            (t.name, f"{t.use}: {t.layer}" if t.layer else t.use, t.type, t.bytes)
+            for e in self.entries
+            for b in e.buffers
+            for t in b.tensors
+        ]
+        return sorted(dict.fromkeys([*states, *values]), key=lambda row: -row[3])
+
+    @property
+    def largest(self) -> EntryRecord:
+        """The entry that determines the arena."""
+        return max(self.entries, key=lambda e: e.arena_bytes)
