@@ -111,7 +111,9 @@ def test_wheel_holds_tracked_files_only(wheel: Path, root: Path) -> None:
     names = [n.removeprefix("autodiff_gen/_data/") for n in zipfile.ZipFile(wheel).namelist()]
     files = {n.replace("site_tools/", "site_scons/site_tools/", 1) for n in names if ".dist-info/" not in n}
     assert len(files) > 500 and files <= tracked
-    assert wheel.stat().st_size <= 2_100_000  # large data would take more; the code took 1,993,033 before the report grew
+    assert (
+        wheel.stat().st_size <= 2_100_000
+    )  # large data would take more; the code took 1,993,033 before the report grew
 
 
 def test_wheel_says_where_the_files_are_that_it_leaves_out(
