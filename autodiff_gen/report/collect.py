@@ -82,6 +82,8 @@ def collect(program: Program, board: Board, ram: Ram) -> Report:
         sum(s.bytes for s in spaces) if spaces else None,
         program.guard_cost,
         stack_of(program) if board.target.core.startswith("cortex-m") else "",
+        board.target,
+        program.backends.cost.cycles,
         tuple(_region(r, program, spaces) for r in program.regions),
     )
 

@@ -10,7 +10,7 @@ from ..errors import counted
 from ..targets.board import Board
 from .collect import collect
 from .data import Buffer, Call, EntryRecord
-from .program_report import Report
+from .program_report import Report, three_digits
 from .text_table import table
 
 MOST = 8  # rows of a table of the largest
@@ -23,7 +23,7 @@ def explain(program: Program, board: Board, ram: Ram, full: bool = False) -> str
 
 def text(report: Report, full: bool = False) -> str:
     """The report; `full`: with all steps, arena maps, states and the IR."""
-    parts = [_heading(report), _sizes(report)]
+    parts = [_heading(report), _sizes(report), _work(report)]
     parts += [p for e in report.entries for p in (_peak(e), _samples(e), _strips(e), _again(e)) if p]
     parts += [_largest(report), *filter(None, map(_kernels, report.entries))]
     if full:
@@ -49,6 +49,22 @@ def _sizes(report: Report) -> str:
         live = ", ".join(f"{name} {size}" for name, size in report.live[:6])
         lines.append(f"does not fit {report.board_id}; live at the peak: {live}")
     return "\n".join(lines)
+
+
+def _work(report: Report) -> str:
+    """A row for each entry, with the columns that the board's file allows."""
+    work = [report.work(e) for e in report.entries]
+    columns = {
+        "work of a call, estimated": [e.name for e in report.entries],
+        "instructions": [f"{w.instructions:,.0f}" for w in work],
+        "cycles": [f"{w.cycles:,.0f}" for w in work if w.cycles is not None],
+        "ms": [three_digits(w.milliseconds) for w in work if w.milliseconds is not None],
+        "mJ": [three_digits(w.millijoules) for w in work if w.millijoules is not None],
+    }
+    known = {head: cells for head, cells in columns.items() if len(cells) == len(work)}
+    rows = list(zip(*known.values(), strict=True))
+    text = table(list(known), rows, right=range(1, len(known)))
+    return f"{text}\n{report.assumed()}".rstrip("\n")
 
 
 def _peak(entry: EntryRecord) -> str:

@@ -18,7 +18,7 @@ from .data import AGAIN, INSIDE, SCRATCH, Buffer, EntryRecord, Operand, Tensor
 from .fleet_pictures import fleet_pictures
 from .listing import Line
 from .network import network_picture
-from .program_report import Report
+from .program_report import Report, Work, three_digits
 from .symbols import Memory, Symbol
 from .timeline import Row
 
@@ -60,6 +60,7 @@ def page(report: Report, listings: Mapping[str, Sequence[Line]], measured: Measu
             entries=entries,
             memories=[(m, parts(m, report), trainer(m, report)) for m in measured.memories],
             bench=measured.bench,
+            work=_work(report, measured.bench),
             fleet=fleet_pictures(measured.fleet) if measured.fleet else None,
             uses=USES,
             most=MOST,
@@ -76,7 +77,13 @@ def _templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    env.filters |= {"number": number, "kilobytes": kilobytes, "kind": kind, "keys": keys}
+    env.filters |= {
+        "number": number,
+        "kilobytes": kilobytes,
+        "kind": kind,
+        "keys": keys,
+        "digits": three_digits,
+    }
     env.filters["percent"] = lambda x: f"{100 * x:.4g}%"
     return env
 
@@ -227,6 +234,13 @@ def _network(entry: EntryRecord, report: Report, bench: Mapping[str, Any]) -> st
     if bench:
         costs = {step: float(row["instructions"]) for step, row in _costs(entry, bench).items() if step}
     return str(network_picture(entry, report, costs) or "")
+
+
+def _work(report: Report, bench: Mapping[str, Any]) -> Work | None:
+    """The work of a training step, counted by `bench` or estimated; None of functions."""
+    if bench:
+        return report.work_of(bench["instructions_per_step"], bench["cycles_per_step"])
+    return next((report.work(e) for e in report.entries if e.name == "train_step"), None)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ..targets.board import Target
 from .data import EntryRecord
 
 
@@ -43,6 +44,21 @@ class RegionRecord:
 
 
 @dataclass(frozen=True)
+class Work:
+    """What a call takes; None where the board's file does not tell."""
+
+    instructions: float
+    cycles: float | None
+    milliseconds: float | None
+    millijoules: float | None
+
+
+def three_digits(x: float) -> str:
+    """A number with three digits, or all digits before the point."""
+    return f"{x:,.3g}" if x < 1000 else f"{x:,.0f}"
+
+
+@dataclass(frozen=True)
 class Report:
     """A compiled model on a board; `ram`: the budget of the struct in bytes, None without a limit."""
 
@@ -64,7 +80,32 @@ class Report:
     ram: int | None
     guard_cost: str
     stack: str  # of each entry, in words
+    target: Target
+    cycles: float  # of an instruction, by the board's cost table; 0 where they are not known
     regions: tuple[RegionRecord, ...] = ()
+
+    def work(self, entry: EntryRecord) -> Work:
+        """What a call of an entry takes, by the estimate."""
+        return self.work_of(entry.instructions, entry.instructions * self.cycles or None)
+
+    def work_of(self, instructions: float, cycles: float | None) -> Work:
+        """Time and energy of so many cycles."""
+        known = cycles or 0.0
+        milliseconds = self.target.milliseconds(known) if known else None
+        return Work(instructions, cycles, milliseconds, self.target.millijoules(known))
+
+    def assumed(self, counted: bool = False) -> str:
+        """What the estimates of time and energy assume, in words; `counted`: the cycles were counted."""
+        t, told = self.target, []
+        if not self.cycles and not counted:
+            return ""
+        if not counted:
+            told.append(f"{self.cycles:g} cycles an instruction")
+        if t.clock_hz is not None:
+            told.append(f"{t.clock_hz / 1e6:g} MHz")
+        if t.ua_per_mhz:
+            told.append(f"{t.ua_per_mhz:g} uA for each MHz at {t.volts:g} V")
+        return f"assumed: {', '.join(told)}" if told else ""
 
     @property
     def arena_bytes(self) -> int:

@@ -33,7 +33,8 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*", re.ASCII)
 class Target:
     """The core and its compiler flags. `startup`: the folder with the core's start-up code (reset, faults, memory
     guards), None on the host; `support`: the folder with the machine's code (clock, UART). Both are absolute.
-    `clock_hz`: of the core, for estimates of time; None where it is not known."""
+    `clock_hz`: of the core, for estimates of time; None where it is not known. `ua_per_mhz`: microamperes for each MHz
+    of the clock while the core computes, at a supply of so many `volts`; 0 where they are not known."""
 
     core: str
     features: tuple[str, ...]
@@ -42,6 +43,16 @@ class Target:
     startup: Path | None
     support: Path
     clock_hz: int | None = None
+    ua_per_mhz: float = 0.0
+    volts: float = 0.0
+
+    def milliseconds(self, cycles: float) -> float | None:
+        """None without a clock."""
+        return None if self.clock_hz is None else 1e3 * cycles / self.clock_hz
+
+    def millijoules(self, cycles: float) -> float | None:
+        """The current times the voltage times the time, which depends on no clock; None without a current."""
+        return 1e-9 * self.ua_per_mhz * self.volts * cycles or None
 
 
 @dataclass(frozen=True)
@@ -221,6 +232,10 @@ def _target(data: dict[str, Any], path: Path) -> Target:
     host = target["core"] == HOST
     if not host and "startup" not in target:
         raise BoardError(f"{path}: target.startup is missing")
+    if target.get("ua_per_mhz") and not target.get("volts"):
+        raise BoardError(
+            f"{path}: target.volts is missing: the supply at which target.ua_per_mhz was measured"
+        )
     return Target(
         target["core"],
         tuple(target.get("features", ())),
@@ -229,6 +244,8 @@ def _target(data: dict[str, Any], path: Path) -> Target:
         None if host else _startup(target["startup"], path),
         _support(target["support"], path),
         target.get("clock_hz"),
+        target.get("ua_per_mhz", 0.0),
+        target.get("volts", 0.0),
     )
 
 

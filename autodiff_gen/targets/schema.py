@@ -206,6 +206,7 @@ _TREE: dict[str, Any] = {
     "target": {
         "core": _string,
         "clock_hz": Integer(1, 10_000_000_000),
+        **dict.fromkeys(("ua_per_mhz", "volts"), _cost),
         "features": _strings,
         "cflags": _strings,
         "ldflags": _strings,

@@ -47,9 +47,9 @@ PAGES = {
 # The folders whose pages link to the glossary, and pages there that do not.
 EXPLAINED = ("", "errors", "learn", "understand")
 APART = ("index.md", "changes.md", "contributing.md", "operations.md")
-# How much a page weighs in a search, by the beginning of its path. Pages that say how to use the project come before all
-# that say how it came about: a word in a title weighs as much as a thousand words of text, so they weigh more than a
-# thousand times as much. Pages of docs/ itself are guides.
+# How much a page weighs in a search, by the beginning of its path. Pages that say how to use the project come before
+# all pages that say how it came about: a word in a title weighs as much as a thousand words of text, so they weigh more
+# than a thousand times as much. Pages of docs/ itself are guides.
 WEIGHTS = {
     "decisions/": 0.5,
     "notes/": 0.5,
