@@ -1,4 +1,4 @@
-"""Exceptions for the user's mistakes: each message is one line that says what is wrong, where, and how to fix it."""
+"""Exceptions for the user's mistakes: each message is one line that names the mistake, its place and the fix."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PATH = re.compile(r"\S+")
 
 class AutodiffError(Exception):
     """Base of all errors that are printed to the user without a traceback. The text is one line of at most LONGEST
-    characters: what it quotes of a user's file may be neither."""
+    characters, although quotes from a user's file may be longer or have several lines."""
 
     def __str__(self) -> str:
         return fitted(super().__str__())

@@ -1,5 +1,5 @@
 """Write files into a user's folder. A record in the folder has the digest of each, so that a later command replaces or
-deletes only what an earlier one wrote, and what nobody has changed since."""
+deletes only files that an earlier command wrote and nobody has changed since."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def write_files(
     """Write all files, by their paths below the folder, or none; returns the paths. Raises ToolError for a file that
     was changed since it was written, and for one that the record does not have, unless `force` replaces it.
 
-    record: the name of the record. With a `heading`, what the record begins with, the record is only of these files:
-    files that it had before are deleted. keep: files that stay as they are, and are recorded as they were; own: earlier
+    record: the name of the record. With a `heading`, which begins the record, the record lists only these files: files
+    that it listed before are deleted. keep: files that stay as they are, and are recorded as they were; own: earlier
     ones that are the user's to change, and stay if they were changed.
     """
     is_all = heading is not None

@@ -1,4 +1,4 @@
-"""What a command is doing: one line on a terminal, which is rewritten and removed at the end; nothing in a pipe."""
+"""The progress of a command: one line on a terminal, which is rewritten and removed at the end; nothing in a pipe."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CLEAR = "\r\x1b[K"
 
 
 class _Line:
-    """tasks: what is done, the whole first."""
+    """tasks: the running tasks, the outermost first."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream, self._begin, self._next = stream, time.monotonic(), 0.0
@@ -61,7 +61,7 @@ _line: _Line | None = None
 
 @contextmanager
 def on_terminal(stream: TextIO) -> Iterator[None]:
-    """Show on this stream what is done meanwhile, if it is a terminal."""
+    """Show the progress of the block on this stream, if the stream is a terminal."""
     global _line
     before = _line
     if stream.isatty() and os.environ.get("TERM") != "dumb":

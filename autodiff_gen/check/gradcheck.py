@@ -267,7 +267,7 @@ def _report(p: Problem, findings: list[Finding], loss: float, note: str, passed:
             )
     if passed:
         lines.append(
-            "not compared, as their gradients pass the rounding to 8-bit integers unchanged or are those of a hook or "
+            "not compared, as their gradients pass the rounding to 8-bit integers unchanged or belong to a hook or "
             f"Function: {', '.join(passed)}"
         )
     bad = [f.name for f in findings if not f.differences.good or (f.torch is not None and not f.torch.good)]

@@ -1,4 +1,4 @@
-"""What the program `kernels/compare` printed, and one line of text per row of a backend's table."""
+"""The output of the program `kernels/compare`, and one line of text per row of a backend's table."""
 
 from __future__ import annotations
 

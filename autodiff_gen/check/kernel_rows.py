@@ -13,7 +13,7 @@ DECLARATIONS = "declarations.h"
 def declarations(rows: Sequence[Kernel]) -> str:
     """A header for the backend's sources, so that the compiler rejects definitions that differ from the contract."""
     head = (
-        "/* Kernels under test, which report what they need of their scratch memory. */",
+        "/* Kernels under test, which report how much scratch memory they use. */",
         "#include <stdint.h>",
         "void compare_scratch_needed(int32_t bytes);",
         "#define AG_SCRATCH_NEEDED(bytes) compare_scratch_needed(bytes)",

@@ -34,7 +34,7 @@ _ENDLESS = "does not end"
 _LARGE = 8192  # COMPARE_LARGE, floats of an array where there is RAM for sixteen
 _HOST = 32768  # COMPARE_HOST
 _LEVEL = "-O1"  # of `ref` and the cases: sooner compiled, and about as fast
-_ALIGNMENTS = (64, 16, 8, 4)  # of arrays.h; cores without FPU have the last alone
+_ALIGNMENTS = (64, 16, 8, 4)  # of arrays.h; cores without FPU have only the last
 # Feature of a core -> its header of intrinsics, which takes longer to parse than most sources to compile.
 _INTRINSICS = {"avx2": "immintrin.h", "mve": "arm_mve.h", "neon": "arm_neon.h"}
 
@@ -152,7 +152,7 @@ class _Program:
 
     def _others(self) -> list[Path]:
         """The objects that are the same for every backend. On the host they are the same for every width of vectors,
-        too, as `ref` gives the same bits: of the board's flags they have the program's macros alone."""
+        too, as `ref` gives the same bits: only the program's macros are left of the board's flags."""
         compare, support = installation.kernels() / "compare", build_commands.support_sources(self.board)
         ref = replace(self.tables, backends=tuple(b for b in self.tables.backends if b is not self.tested))
         kernels, system = ref.include_dirs(), build_commands.include_dirs(self.board)
@@ -249,7 +249,7 @@ class _Program:
 
 
 def _output(command: Sequence[str], folder: Path) -> tuple[str, int | None]:
-    """What a program prints, and its exit code; None if it was killed since it printed nothing for _SECONDS."""
+    """The output of a program, and its exit code; None if it was killed since it printed nothing for _SECONDS."""
     parts: list[bytes] = []
     code = None
     with subprocess.Popen(
@@ -266,7 +266,7 @@ def _output(command: Sequence[str], folder: Path) -> tuple[str, int | None]:
 
 
 def _flags(board: Board) -> list[str]:
-    """Those of the board, whose name the program does not print, and whose debugger never sees it. A kernel is called
-    as the contract says, not inlined at link time, which not every compiler can."""
+    """The board's flags without its name, which the program does not print, and without debug information. A kernel is
+    called as the contract says, not inlined at link time, since not every compiler can do that."""
     left_out = ("-g", "-flto", "-ffat-lto-objects", "-DAG_BOARD=")
     return [flag for flag in build_commands.compile_flags(board) if not flag.startswith(left_out)]

@@ -34,7 +34,7 @@ TOLERANCE, AFTER_STEPS = 1e-6, 1e-4
 FLOOR = 1e-3  # errors are relative to at least this share of the largest element of all tensors: some gradients are 0
 OPTIMIZERS = {"SGD": {"lr": 0.001, "momentum": 0.9}, "Adam": {"lr": 0.001}}
 DROPOUT = ("dropout", "dropout1d", "dropout2d")
-MEANS = {"rand": ("full", (0.5,)), "randn": ("full", (0.0,))}  # random numbers -> what is in their place
+MEANS = {"rand": ("full", (0.5,)), "randn": ("full", (0.0,))}  # random numbers -> their replacement
 MEANS |= {f"{name}_like": ("full_like", mean) for name, (_, mean) in MEANS.items()}
 
 Arrays = Mapping[str, NDArray[Any]]

@@ -1,4 +1,4 @@
-"""A copy of a .pt2 file that PyTorch loads without executing what the file holds: torch.export.load unpickles example
+"""A copy of a .pt2 file that PyTorch loads without executing code of the file: torch.export.load unpickles example
 inputs and tensors, calls any function of PyTorch that a node names, and evaluates expressions of sizes as Python."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CHECKS = re.compile(
     r"|torch\.sym_(not|max|min|ite)",
     re.ASCII,
 )
-# What a sum of symbols, numbers and functions of sympy is written with; calls of others would be executed.
+# The text of a sum of symbols, numbers and functions of sympy; calls of other functions would be executed.
 _FUNCTIONS = "Add|Mul|Pow|Integer|Rational|Max|Min|Mod|PythonMod|FloorDiv|CeilDiv|Eq|Ne|Lt|Le|Gt|Ge"
 _SYMBOL = r"Symbol\('[a-z]+\d+'(, [a-z]+=(True|False))*\)"
 _EXPRESSION = re.compile(rf"({_SYMBOL}|({_FUNCTIONS})\(|[su]\d+|\d+|[ +*/(),<>=-])*", re.ASCII)

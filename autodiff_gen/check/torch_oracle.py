@@ -55,7 +55,7 @@ class _Evaluation:
         return env
 
     def run(self, roots: Sequence[Value], env: dict[Value, Any]) -> None:
-        """Add what the roots need to `env`."""
+        """Add the roots and the values that they depend on to `env`."""
         for node in topological(roots):
             if node.results[0] not in env:
                 env.update(zip(node.results, self._compute(node, env), strict=True))

@@ -158,7 +158,7 @@ class Original:
     def _running(self) -> Iterator[None]:
         """Raises ToolError for what PyTorch itself cannot run or differentiate."""
         before = torch.get_default_dtype()
-        torch.set_default_dtype(torch.float64)  # of what the program creates
+        torch.set_default_dtype(torch.float64)  # of tensors that the program creates
         try:
             with self.mode():
                 yield

@@ -1,2 +1,2 @@
-"""The command line: argument parsing and printing, one module per group of commands. A command imports what it needs
-when it runs, so that `boards` runs without NumPy."""
+"""The command line: argument parsing and printing, one module per group of commands. A command imports its modules when
+it runs, so that `boards` runs without NumPy."""

@@ -1,7 +1,7 @@
 """`autodiff-gen help-error`: the entry of docs/errors/*.md about a message, found by the text of the message.
 
-An entry is a heading, a block of messages, in which `{}` is a part that varies, and what they mean, with an example
-and the fix. A test holds that every message of the program has an entry.
+An entry is a heading, a block of messages, in which `{}` is a part that varies, and their meaning, with an example and
+the fix. A test holds that every message of the program has an entry.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ def matching(text: str, among: Sequence[Entry]) -> list[tuple[Message, Entry]]:
 
 
 def containing(text: str, among: Sequence[Entry]) -> list[Entry]:
-    """The entries with a message of which the text is a part: it has all words and pairs of words of the text, apart
-    from suggestions, names and values, which no message has."""
+    """The entries with a message that contains the text: the message has all words and pairs of words of the text,
+    apart from suggestions, names and values, which no message has."""
     text = re.sub(r"did you mean [^?]*\?|'[^']*'", "", text)
     own = [[_words(m.text) for m in entry.messages] for entry in among]
     given = _words(text) & set().union(*(words for messages in own for words in messages))
@@ -111,7 +111,7 @@ def containing(text: str, among: Sequence[Entry]) -> list[Entry]:
 
 
 def begun(text: str, among: Sequence[Entry]) -> list[Entry]:
-    """The entries with the message of which the text is most probably the beginning."""
+    """The entries with the message that most probably begins with the text."""
     line = normalised(text)
     counts = [max(m.begun(line) for m in entry.messages) for entry in among]
     most = max(counts, default=0)
@@ -137,7 +137,7 @@ def _words(text: str) -> set[str]:
 
 def add_commands(command: Command) -> None:
     """Add `help-error`."""
-    helper = command("help-error", "Explain an error message: what it means, an example, and the fix.")
+    helper = command("help-error", "Explain an error message: its meaning, an example, and the fix.")
     helper.add_argument(
         "text", metavar="TEXT", nargs="*", help="the message, or a part of it (default: standard input)"
     )

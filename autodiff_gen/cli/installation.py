@@ -1,4 +1,4 @@
-"""The commands on what is installed: boards, kernels of other projects, example models and ops."""
+"""The commands about the installation: boards, kernels of other projects, example models and ops."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run_new_board(args: argparse.Namespace) -> int:
     paths = new_board(args.board, args.like, args.out)
     print("\n".join(map(str, paths)))
     print(
-        f"Change what the word CHANGE marks; then autodiff-gen export MODEL --board {paths[0]} --as make --out DIR"
+        f"Edit the lines that are marked CHANGE; then autodiff-gen export MODEL --board {paths[0]} --as make --out DIR"
     )
     return 0
 

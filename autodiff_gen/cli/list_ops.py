@@ -77,7 +77,7 @@ def markdown() -> str:
         _section("Initialisers", "`init`, drawn on the device; as in torch.nn.init.", _functions(init)),
         _section(
             "Initialisers in place",
-            "`nn.init`, what a module's parameters start from; as in torch.nn.init.",
+            "`nn.init`, the initial values of a module's parameters; as in torch.nn.init.",
             _functions(nn.init),
         ),
     ]

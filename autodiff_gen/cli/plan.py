@@ -72,7 +72,7 @@ def run_plan(args: argparse.Namespace) -> int:
 def _batches(
     args: argparse.Namespace, model: Model, file: LoadedFile
 ) -> tuple[Iterator[Mapping[str, Any]], str]:
-    """Arrays by the names of inputs and targets, batch by batch, and what they are."""
+    """Arrays by the names of inputs and targets, batch by batch, and a description of the data."""
     from ..model.contributions import synthetic
 
     named = [str(v.name) for v in (*model.inputs, *model.targets)]
@@ -139,7 +139,7 @@ def _text(proposal: Proposal, plan: FilePlan, source: str) -> str:
             table(head, rows, right=(1, 2, 4)),
             "",
             f"{plan.what}, kernels {', '.join(program.backends.names)}, batch {program.samples}",
-            "contribution: its part of the squares of all gradients; bytes: of its state, and of what is kept for it, "
+            "contribution: its part of the squares of all gradients; bytes: of its state, and of values stored for it, "
             "by an estimate",
             f"gradients: of {source}",
             f"total: {program.struct_bytes} bytes as planned: {program.state_bytes} of state, "

@@ -1,4 +1,4 @@
-"""The commands that report what a compiled model is: its sizes, steps and kernels."""
+"""The commands that report the sizes, steps and kernels of a compiled model."""
 
 from __future__ import annotations
 

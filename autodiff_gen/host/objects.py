@@ -1,4 +1,4 @@
-"""Objects of a C compiler, not compiled again while what they are made of is the same."""
+"""Objects of a C compiler, which are compiled again only when an input changes."""
 
 from __future__ import annotations
 

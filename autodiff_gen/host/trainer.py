@@ -104,7 +104,7 @@ def _c_type(dtype: DType) -> Any:
 
 
 def _struct(program: Program) -> type[ctypes.Structure]:
-    """The trainer's C struct: the states, the arena of floats, the arena of integers; or pointers to those of its
+    """The trainer's C struct: the states, the arena of floats, the arena of integers; or pointers to the structs of its
     regions of memory."""
     if program.regions:
         fields: list[tuple[str, Any]] = [(r.member, ctypes.c_void_p) for r in program.regions]
@@ -136,7 +136,7 @@ def _kernel_list(kernels: str | Sequence[str]) -> list[str]:
 
 
 class HostFunction:
-    """A function of graph values as a callable; `source` has the generated files (name -> text). `poison`: that of
+    """A function of graph values as a callable; `source` has the generated files (name -> text). `poison`: as in
     `emit`."""
 
     def __init__(self, program: Program, compiler: Compiler, poison: bool = False) -> None:

@@ -1,1 +1,1 @@
-"""Read files that come from others: each file is checked against limits before memory is allocated for what it says."""
+"""Read files that come from others: each file is checked against limits before memory is allocated for its content."""

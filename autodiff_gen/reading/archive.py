@@ -31,9 +31,9 @@ DAMAGED = (
 
 
 class Archive:
-    """The entries of an archive by name. name: of the file, for messages; what: what it should be; around: the archive
-    that has it as an entry, whose size the limits are for. Raises an error of `kind` for a file that is no archive, has
-    two entries of one name, or declares more than the limits allow."""
+    """The entries of an archive by name. name: of the file, for messages; what: the expected kind of file; around: the
+    archive that has it as an entry, whose size the limits are for. Raises an error of `kind` for a file that is no
+    archive, has two entries of one name, or declares more than the limits allow."""
 
     def __init__(
         self,

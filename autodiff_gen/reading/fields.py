@@ -69,7 +69,7 @@ _KINDS: Mapping[type, str] = {
 
 
 def _named(value: Any) -> str:
-    """What a value is, in a message."""
+    """A value as messages describe it."""
     if value is None:
         return "missing"
     if type(value) in (int, float, bool):

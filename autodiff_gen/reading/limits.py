@@ -1,4 +1,5 @@
-"""Limits of what a file may ask for. They grow with the size of the file, and AUTODIFF_LIMITS raises all of them."""
+"""Limits of the memory and work that a file may cause. They grow with the size of the file, and AUTODIFF_LIMITS raises
+all of them."""
 
 from __future__ import annotations
 

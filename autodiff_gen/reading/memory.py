@@ -13,8 +13,8 @@ from .limits import OPTION, PROCESS
 
 @contextlib.contextmanager
 def limited_memory(name: str, kind: type[AutodiffError], size: int = 0) -> Iterator[None]:
-    """Raises an error of this kind where what is inside needs more memory than PROCESS allows for a file of this size.
-    On Linux; elsewhere memory is what the system gives."""
+    """Raises an error of this kind where the block needs more memory than PROCESS allows for a file of this size. On
+    Linux; elsewhere only the system limits the memory."""
     try:
         with _limit(PROCESS.most(size)):
             yield
@@ -27,7 +27,7 @@ def limited_memory(name: str, kind: type[AutodiffError], size: int = 0) -> Itera
 
 @contextlib.contextmanager
 def _limit(more: int) -> Iterator[None]:
-    """At most `more` bytes beside those that the process has."""
+    """At most `more` bytes in addition to the memory that the process has."""
     if not sys.platform.startswith("linux"):
         yield
         return

@@ -36,7 +36,7 @@ def open_regular(path: Path, kind: type[AutodiffError], what: str = "") -> Buffe
 
 
 def read_bytes(path: Path, kind: type[AutodiffError], limit: Limit | None = None, what: str = "") -> bytes:
-    """What a file holds. Raises an error of this kind as `open_regular` does, and for a file above the limit."""
+    """The bytes of a file. Raises an error of this kind as `open_regular` does, and for a file above the limit."""
     with open_regular(path, kind, what) as file:
         size = os.fstat(file.fileno()).st_size
         if limit is not None:

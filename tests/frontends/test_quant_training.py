@@ -373,7 +373,7 @@ def test_check_says_which_gradients_pass_rounding() -> None:
     assert good and "all other gradients agree" in report
     names = ", ".join(sorted(f"backbone.{name}" for name in NAMES))
     assert (
-        "not compared, as their gradients pass the rounding to 8-bit integers unchanged or are those of a hook or "
+        "not compared, as their gradients pass the rounding to 8-bit integers unchanged or belong to a hook or "
         f"Function: {names}" in report
     )
 
