@@ -1,4 +1,4 @@
-"""What a call of a kernel takes, by the board's cost table. Stdlib only."""
+"""The cost of a kernel's call, by the board's cost table. Stdlib only."""
 
 from __future__ import annotations
 

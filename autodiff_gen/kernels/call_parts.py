@@ -1,12 +1,12 @@
-"""What the work of a kernel's call consists of: how many calls of micro-kernels, products in tiles, products of single
-pixels, and so on, as kernels/tiles/ computes them. A board's table says what each of them takes. Stdlib only.
+"""The work of a kernel's call by parts: the numbers of calls of micro-kernels, products in tiles, products of single
+pixels, and so on, as kernels/tiles/ computes them. A board's table has the cost of each part. Stdlib only.
 
 Parts by name: `call` is 1; `result` are elements that are stored; `product` are multiply-accumulates, `term` those in
 tiles, incomplete tiles included; `tile` are tiles, `run` their runs of products that are next to each other in memory;
 `cut` are incomplete tiles, stored element by element, `edge` elements of an epilogue in columns that fill no block.
-Of convolutions, `region` are the parts of an image whose windows have the same valid taps, `panel` are
-multiply-accumulates with weights that are `packed` first, `single` are those of pixels that fill no tile,
-and `scattered` are tiles whose pixels are in several rows.
+In convolutions, `region` are the parts of an image whose windows have the same valid taps, and `panel` are
+multiply-accumulates with weights that are `packed` first. `single` are multiply-accumulates of pixels that fill no
+tile, and `scattered` are tiles whose pixels are in several rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ _TILED = ("term", "tile", "run", "panel", "packed", "panel_run", "single", "sing
 
 
 def call_parts(kernel: str, facts: Facts) -> Parts:
-    """Of a call of a kernel, by the contract's name or its own without ag_; empty where a size is not known."""
+    """The parts of a call of a kernel, given by the contract's name or by its symbol without ag_; empty where a size is
+    not known."""
     family = next((f for prefix, f in _FAMILIES.items() if kernel.startswith(prefix)), None)
     try:
         return {} if family is None else {"call": 1.0, **family({**_DEFAULTS, **facts})}

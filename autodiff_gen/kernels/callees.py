@@ -1,4 +1,4 @@
-"""What a kernel's source includes, and the kernels that it calls: a program needs those too."""
+"""The files that a kernel's source includes, and the kernels that it calls: a program needs these too."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def included(root: Path, folder: Path, sources: Sequence[Path]) -> dict[str, Pat
 
 @cache
 def _named(root: Path, folder: Path, source: Path) -> frozenset[tuple[str, str]]:
-    """The names of functions in a source and in what it includes; ag_kernels.h, which declares all, is in no backend's
-    folder."""
+    """The names of functions in a source and in the files that it includes; ag_kernels.h, which declares all, is in no
+    backend's folder."""
     files = {source, *included(root, folder, [source]).values()}
     return frozenset(found for path in files for found in _SYMBOL.findall(path.read_text(encoding="utf-8")))
 

@@ -13,9 +13,11 @@ from ..targets import installation
 HEADER, SHAPES = "ag_kernels.h", "ag_shapes.h"
 NUMBERS = ("int32_t", "float")
 ARRAYS = ("float *", "uint8_t *", "int8_t *", "int32_t *")  # read if const
-MAX = "max_"  # with the name of a size: what it is with a full batch
-SCRATCH = "scratch"  # the parameter `void *scratch`: memory of a kernel's own while it runs; it may be NULL
-EPILOGUE = "const ag_epilogue *"  # what is done to each result before it is stored; it may be NULL
+MAX = "max_"  # with the name of a size: the size with a full batch
+SCRATCH = (
+    "scratch"  # the parameter `void *scratch`: memory that only the kernel uses while it runs; it may be NULL
+)
+EPILOGUE = "const ag_epilogue *"  # operations on each result before it is stored; it may be NULL
 
 # The functions of ag_math.h that a backend may replace: ag_<name>, float to float.
 FUNCTIONS = ("cosf", "erff", "expf", "expm1f", "log1pf", "logf", "sigmoidf", "sinf", "tanhf")
@@ -81,8 +83,8 @@ class KernelSpec:
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The call attributes that a table's condition may compare: `facts`, and max_<size> for each size that may vary
-        at run time, what it is at most."""
+        """The call attributes that a table's condition may compare: `facts`, and max_<size>, the maximum of each size
+        that may vary at run time."""
         return (*self.facts, *(f"{MAX}{p.name}" for p in self.params if p.ctype == "int32_t"))
 
     @property

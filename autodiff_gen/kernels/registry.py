@@ -79,7 +79,7 @@ class Backends:
         return kernel.matches(self._with_features(facts))
 
     def estimate(self, kernel: Kernel, facts: Mapping[str, Number]) -> float | None:
-        """What a call of the kernel costs for one image, in the unit of the cost table; None where it is not known."""
+        """The cost of a call of the kernel for one image, in the unit of the cost table; None where it is not known."""
         cost, size = self.cost.kernels.get(kernel.symbol), call_size(kernel.name, facts)
         return None if cost is None or size is None else size.cost(cost)
 
@@ -128,9 +128,9 @@ class Backends:
         return {**facts, **dict.fromkeys(self.features, 1)}
 
     def sources(self, called: Iterable[Kernel] | None = None) -> tuple[Source, ...]:
-        """Every file of every backend once, in table order; the linker removes what is not called. Files of kernels
-        that the core cannot run are left out, and with `called` those that have none of these kernels or of what they
-        call."""
+        """Every file of every backend once, in table order; the linker removes functions that are not called. Files of
+        kernels that the core cannot run are left out. With `called`, files are left out too if they have neither one of
+        these kernels nor one of their callees."""
         symbols = None if called is None else self.with_callees(called)
         sources: list[Source] = []
         for b in self.backends:
@@ -257,7 +257,7 @@ def for_board(board: Board, kernels: Iterable[str] | None = None) -> Backends:
 
 @functools.cache
 def host_cost() -> CostTable:
-    """The cost table of the host, for what is compiled without a board."""
+    """The cost table of the host, for programs that are compiled without a board."""
     return load_board(HOST).cost
 
 
@@ -276,7 +276,7 @@ def _root(root: Path | None) -> Path:
 
 
 def _backend(folder: Path, root: Path, trusted: bool) -> Backend:
-    """The backend of a folder. Those of the tree are read once, but for what third-party sources bring."""
+    """The backend of a folder. Backends of the tree are read once, unless they have third-party sources."""
     if root != TREE or folder.parent != TREE:
         return load_backend(folder, root, trusted)
     found = _OF_THE_TREE.get(folder) or load_backend(folder, root)
@@ -300,7 +300,7 @@ def _find(name: str, root: Path, base: Path) -> Path:
     if not (root / name / TABLE).is_file() or name in ("", ".", ".."):
         if name and (base / name / TABLE).is_file():
             raise KernelError(
-                f"kernel folder {name}: a name without a / is that of a backend; write ./{name}"
+                f"kernel folder {name}: a name without a / names a backend of the tree; write ./{name}"
             )
         raise KernelError(
             f"unknown kernel backend {shown(name)}{near(name, available(root))}; "

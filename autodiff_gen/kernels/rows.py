@@ -37,8 +37,8 @@ class Rows:
     cflags: tuple[str, ...]
 
     def load(self, table: Mapping[str, Any]) -> tuple[Kernel, ...]:
-        """Those of each kernel in the order in which they are tried: those of [[kernel]] first, one without conditions
-        last. Raises KernelError."""
+        """The rows of each kernel in the order in which they are tried: rows of [[kernel]] first, a row without
+        conditions last. Raises KernelError."""
         written: list[Kernel] = []
         for number, row in enumerate(table.get("kernel", []), 1):
             kernel = self._written(row, f"{self.table}: kernel {number}")

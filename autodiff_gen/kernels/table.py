@@ -59,7 +59,7 @@ class Function:
 
 @dataclass(frozen=True)
 class Source:
-    """A file to compile, with its backend's flags; `name`: the relative path of its object among those of its backend,
+    """A file to compile, with its backend's flags; `name`: the relative path of its object among the backend's objects,
     without suffix; `headers`: the folder of its backend's headers."""
 
     backend: str
@@ -102,8 +102,8 @@ class Backend:
         return tuple(self.source(path) for path in paths)
 
     def source(self, path: Path) -> Source:
-        """One of its own files, or one of `tiles/`, which finds vec.h and other headers here, before those of the same
-        name in other backends."""
+        """A file of this backend, or a file of `tiles/`, which finds vec.h and other headers here, before headers of
+        the same name in other backends."""
         own = path.is_relative_to(self.folder)
         name = path.relative_to(self.folder).with_suffix("").as_posix() if own else f"tiles/{path.stem}"
         cflags = self.cflags if len(self.tables) == 1 else (*self.cflags, f"-iquote{self.folder}")

@@ -1,5 +1,5 @@
-"""What a board file and a kernel table may say without --trust-board: they choose compilers and options, and start,
-load, read and write nothing else. Stdlib only."""
+"""The values that a board file and a kernel table may have without --trust-board: they choose compilers and options,
+and start, load, read and write nothing else. Stdlib only."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def _each(rule: Rule) -> Rule:
 
 
 def _sequence(allowed: str) -> Rule:
-    """Words each of which is allowed, together with the words after it that are its arguments: with spaces between
-    them, which no word may have, they match the pattern again and again."""
+    """A list of words without spaces. Joined by spaces, the words match repetitions of the pattern, which allows a word
+    together with the words after it that are its arguments."""
     matches = re.compile(allowed, re.ASCII | re.VERBOSE).match
 
     def rule(words: Sequence[str]) -> str | None:

@@ -126,14 +126,14 @@ class Board:
 
     @property
     def ram_bytes(self) -> int | None:
-        """The RAM budget of a trainer, over all regions that it may use: what the file says, what there is at most;
-        None without a limit (host)."""
+        """The RAM budget of a trainer, over all regions that it may use: the budget of the file, at most the size of
+        the regions; None without a limit (host)."""
         limits = [self.ram_budget, sum(s.bytes for s in self.spaces) if self.spaces else None]
         return min((n for n in limits if n is not None), default=None)
 
     @cached_property
     def spaces(self) -> tuple[Space, ...]:
-        """What a trainer may use: main RAM less the stack, then the further regions; nothing on the host."""
+        """The RAM that a trainer may use: main RAM less the stack, then the further regions; nothing on the host."""
         main = self.region("ram")
         if main is None:
             return ()

@@ -39,9 +39,9 @@ def covered_by_tiles(extents: Sequence[int], tile: int) -> int:
 
 @dataclass(frozen=True)
 class Cache:
-    """The largest cache of a core's own, of so many bytes. miss: what it takes to use a byte that is outside; packing:
-    what each element of a product's second factor takes, which the kernel copies in each call; load: what each element
-    of a matrix that is multiplied by a vector takes, in addition to its terms."""
+    """The largest cache that a core does not share, of so many bytes. miss: the cost of a byte outside the cache;
+    packing: the cost of an element of a product's second factor, which the kernel copies in each call; load: the cost
+    of an element of a matrix that is multiplied by a vector, in addition to its terms."""
 
     bytes: int
     miss: float
@@ -55,19 +55,18 @@ class CostTable:
     they are only compared with each other.
 
     load, store, arithmetic: of one float; loop: one iteration of a loop; mac: one multiply-accumulate of a product
-    in loops, without its loads; code: how many times the instructions of a loop a kernel's call must take, before the
-    loop is worth its code; arena: what a float of the arena is worth; memory: how
-    many percent of the time an arena that is one percent smaller may take.
-    gemm, gemv, column_sums, axpby: the kernels of the board's backends. registers: floats that stay in registers
-    through a loop, in all vectors together; vector: floats in a vector of generated loops, 1 where they are not
-    vectorised; vector_loop: iterations from which loops that call exp, tanh, ... are faster in vectors, 0 where they
-    never are. cache: what a batch is divided for, None where it is not. kernels: by symbol, those of kernels that
-    serve the same calls, where the cheapest is called. calls: by symbol, what the parts of a call take
-    (kernels/call_parts.py), for estimates of time. cycles: of an instruction, in the mean of a training step, by
-    an estimate; 0 where it is not known. block_moves: whether generated loops load and store blocks of floats by one
-    instruction (lowering/loops/block_moves.py). finish: of an element of a result to which a kernel adds a bias and
-    which it limits before it returns (an epilogue); 0 where kernels finish all results. limit: of a loop that limits
-    one float.
+    in loops, without its loads; code: a loop replaces a kernel's call if the call takes this many times the loop's
+    instructions; arena: the value of a float of the arena; memory: how many percent of the time an arena that is one
+    percent smaller may take. gemm, gemv, column_sums, axpby: the kernels of the board's backends. registers: floats
+    that stay in registers through a loop, in all vectors together; vector: floats in a vector of generated loops, 1
+    where they are not vectorised; vector_loop: iterations from which loops that call exp, tanh, ... are faster in
+    vectors, 0 where they never are. cache: the cache for which a batch is divided, None where it is not divided.
+    kernels: costs by symbol of kernels that serve the same calls, where the cheapest is called. calls: costs by symbol
+    of the parts of a call (kernels/call_parts.py), for estimates of time. cycles: of an instruction, in the mean of a
+    training step, by an estimate; 0 where it is not known. block_moves: whether generated loops load and store blocks
+    of floats by one instruction (lowering/loops/block_moves.py). finish: of an element of a result to which a kernel
+    adds a bias and which it limits before it returns (an epilogue); 0 where kernels finish all results. limit: of a
+    loop that limits one float.
     """
 
     load: float

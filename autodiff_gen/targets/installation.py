@@ -34,7 +34,7 @@ def kernels() -> Path:
 
 
 def requirements() -> Path:
-    """Pinned packages, of which the wheel has those with third-party sources for kernel backends."""
+    """Pinned packages; the wheel has only the packages with third-party sources for kernel backends."""
     return root() / "requirements"
 
 
@@ -88,8 +88,8 @@ def sparse_updates() -> dict[str, Path]:
 
 
 def small_networks() -> dict[str, Path]:
-    """Small networks with what the others lack, likewise: `autodiff-gen bench` measures stages of the compiler on
-    them."""
+    """Small networks with layers that the others lack, likewise: `autodiff-gen bench` measures stages of the compiler
+    on them."""
     return _group("small_networks")
 
 

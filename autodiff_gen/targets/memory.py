@@ -35,8 +35,8 @@ class Region:
 
 @dataclass(frozen=True)
 class Space:
-    """What a trainer may take of a region of RAM, in bytes, the relative cost of an access, and the names of states
-    that are to be there."""
+    """The bytes that a trainer may use in a region of RAM, the relative cost of an access, and the names of states that
+    are placed there."""
 
     region: str
     bytes: int
@@ -114,7 +114,7 @@ def check_memory(memory: Mapping[str, Region], store: Store | None, stack_bytes:
     if len(further) > MOST_FURTHER:
         raise BoardError(
             f"{path}: {len(further)} regions of RAM after the first have a cost, at most {MOST_FURTHER} may: remove "
-            f"that of memory.{further[-1].name}"
+            f"the cost of memory.{further[-1].name}"
         )
     for r in further:
         if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", r.name):

@@ -18,5 +18,5 @@ def check_different(names: Sequence[str]) -> None:
             if other is not name or names.count(name) > 1:
                 raise ToolError(
                     f"two models in one program are called {other!r} and {name!r}, so that both would have a file "
-                    f"{made}: give each a name of its own"
+                    f"{made}: give each a different name"
                 )

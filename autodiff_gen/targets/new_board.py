@@ -22,9 +22,9 @@ MACHINE = "machine.c"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 _LEFT_OUT = ("schema", "name", "inherits", "store", "platformio")
 
-# What to look up, for each section that is written.
+# Instructions to look values up, for each section that is written.
 _NOTES = {
-    "memory": "CHANGE: the memory map of the reference manual; a region that is not contiguous is one of its own",
+    "memory": "CHANGE: the memory map of the reference manual; a region that is not contiguous is a further section",
     "target": "clock, pins and UART of the chip",
     "qemu": "CHANGE: remove this section if QEMU does not have the chip",
     "upload": "CHANGE: the start of flash, and the file of openocd for this family",
@@ -52,7 +52,7 @@ def new_board(name: str, like: str, out: Path) -> list[Path]:
     if core is None or board.target.support.name == ARDUINO or not machine.is_file():
         usable = [b.id for b in map(boards.load, boards.names()) if (b.target.support / MACHINE).is_file()]
         raise BoardError(
-            f"board {board.id} has no start-up code of its own to copy; choose another: {', '.join(usable)}"
+            f"board {board.id} has no start-up code to copy; choose another: {', '.join(usable)}"
         )
     paths = [out / f"{name}.toml", out / name / MACHINE]
     for path in paths:
@@ -73,7 +73,7 @@ def _names_core(path: Path) -> bool:
 
 
 def _toml(name: str, board: boards.Board, core: Path) -> str:
-    """What the board has in addition to the file of its core."""
+    """The keys that the board has in addition to the file of its core."""
     merged, inherited = read_chain(board.path)[0], read_chain(core)[0]
     own = {k: v for k, v in _difference(merged, inherited).items() if k not in _LEFT_OUT}
     own["target"] = {**own.get("target", {}), "support": f"./{name}"}

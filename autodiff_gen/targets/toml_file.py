@@ -13,7 +13,7 @@ from ..reading import regular
 from ..reading.limits import Limit
 
 SIZE = Limit("bytes of TOML", 1 << 18)
-_MOST_PARTS = 8  # of a dotted key, for each of which tomllib stores all parts before it
+_MOST_PARTS = 8  # of a dotted key; tomllib stores all parts before each part
 _DIGITS = 4300  # of an integer that Python prints
 _TOKEN = re.compile(
     r'''"""(?:[^\\]|\\.)*?"""|\'\'\'.*?\'\'\'|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[\w-]+|\#[^\n]*|[ \t]+|(\.)|.''',
@@ -22,8 +22,8 @@ _TOKEN = re.compile(
 
 
 def read_toml(path: Path, kind: type[AutodiffError]) -> dict[str, Any]:
-    """What a file holds; a mark of the byte order at its begin is left out, as editors of Windows write one. Raises an
-    error of this kind for a file that cannot be read, or is no TOML."""
+    """The content of a file, without the byte order mark that Windows editors write at its start. Raises an error of
+    this kind for a file that cannot be read, or is no TOML."""
     text = regular.read_text(path, kind, SIZE)
     if _parts(text) > _MOST_PARTS:
         raise kind(f"{path}: not valid TOML: a key has more than {_MOST_PARTS} parts with dots between them")

@@ -107,7 +107,7 @@ def test_the_page_leads_to_firmware_that_links(tmp_path: Path, capsys: pytest.Ca
             "'3x' cannot be the name of a board: begin with a letter, and use letters, digits and _",
         ),
         ("host", "stm32", "host is a board already; choose another name"),
-        ("mine", "pico", "board pico has no start-up code of its own to copy; choose another: mps2_an385"),
+        ("mine", "pico", "board pico has no start-up code to copy; choose another: mps2_an385"),
         ("mine", "host", "board host has no start-up code"),
         ("taken", "stm32", r"taken\.toml exists; remove it, or choose another name or --out"),
     ],

@@ -152,7 +152,7 @@ def test_a_folder_without_a_slash_is_named(tmp_path, monkeypatch):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "kernels.toml").write_text("schema = 1")
     monkeypatch.chdir(tmp_path)
-    fails(["mine"], "kernel folder mine: a name without a / is that of a backend; write ./mine")
+    fails(["mine"], "kernel folder mine: a name without a / names a backend of the tree; write ./mine")
 
 
 @pytest.mark.parametrize(

@@ -222,7 +222,7 @@ BAD = [
     ("odd further RAM", USER + _FURTHER.format("ccm", 65540), "memory.ccm: origin and bytes must be multiples of 8"),
     ("a region that C cannot name", USER + _FURTHER.format("c-c", 64), "memory.c-c: with a cost, the name must be one"),
     ("too many regions", USER + "".join(f"[memory.r{k}]\norigin = {k << 16}\nbytes = 64\ncost = 1\n" for k in range(4)),
-     "4 regions of RAM after the first have a cost, at most 3 may: remove that of memory.r3"),
+     "4 regions of RAM after the first have a cost, at most 3 may: remove the cost of memory.r3"),
     ("no start-up folder", USER + 'startup = "cortex_a"', "target.startup names no folder of"),
     ("no support folder", USER.replace('"stm32f4"', '"stm32f5"'), "did you mean 'stm32f4'"),
     ("no parent", USER.replace("arch/cortex_m4f", "arch/cortex_m4"), "did you mean 'arch/cortex_m4f'"),
