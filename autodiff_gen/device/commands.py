@@ -77,7 +77,7 @@ def train(session: Session, board: Board, args: argparse.Namespace) -> int:
 
 
 def _speed(board: Board, data: Dataset, plan: Plan) -> str:
-    """What a sample takes of the line, and what the line allows."""
+    """The bytes of a sample on the line, and the samples per second that the line allows."""
     names = [a.name for a in sorted(board.layout.inputs, key=lambda a: board.order_of(a.name))]
     size = board.bytes_of([data.train[n][: plan.batch] for n in names]) / plan.batch
     text = f"{size:,.0f} bytes a sample on the link"

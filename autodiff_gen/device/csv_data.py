@@ -119,8 +119,8 @@ def _cells(path: Path) -> tuple[list[str] | None, list[list[str]]]:
 
 
 def _check_first(path: Path, rows: list[list[str]]) -> None:
-    """Raises DataError for a header such as `0,1,2,label`, which would be a sample of its own: the rows below have
-    numbers in place of its words, or other words, and its numbers count the columns."""
+    """Raises DataError for a header such as `0,1,2,label`, which would become a sample: the rows below have numbers in
+    place of its words, or other words, and its numbers count the columns."""
     for k, cell in enumerate(rows[0]):
         if not _is_number(cell) and len(rows) > 1 and all(_is_number(row[k]) for row in rows[1:]):
             raise DataError(
@@ -195,8 +195,8 @@ def _places(
 
 
 def _counts(arrays: Sequence[LinkArray], free: int, has_more: bool) -> dict[str, int]:
-    """How many of the free columns belong to each array that has no named ones: all its elements, or, for the input
-    of a recording, what the targets leave. `has_more`: the file may have columns of no array."""
+    """How many of the free columns belong to each array that has no named ones: all its elements, or, for the input of
+    a recording, the columns that the targets leave. `has_more`: the file may have columns of no array."""
     counts = {a.name: elements(a) for a in arrays}
     inputs = [a.name for a in arrays if not a.is_target]
     total = sum(counts.values())

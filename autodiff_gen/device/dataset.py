@@ -30,7 +30,7 @@ Array = NDArray[Any]
 @dataclass(frozen=True)
 class Dataset:
     """`train` and `test`: name -> array with the samples along axis 0; `test` may be empty. `source`: the file.
-    `classes`: what the labels 0, 1, ... are called, where the file has words. `note`: how recordings were cut."""
+    `classes`: the names of the labels 0, 1, ..., where the file has words. `note`: how recordings were cut."""
 
     train: Mapping[str, Array]
     test: Mapping[str, Array]
@@ -65,11 +65,10 @@ def load_dataset(
 ) -> Dataset:
     """The data for a model file, checked against the model's inputs. Raises DataError, ShapeError.
 
-    given: a file or folder of a form in docs/data.md; None: `data.py` in the model's folder. `columns`: those of a CSV
-    file, by array. `unused`: arrays that the file may have, and that are ignored. `windows`: how recordings in CSV
-    files are cut. `classes`: the words of labels 0, 1, ...; without
-    them words are numbered in alphabetical order. uint8 arrays for float inputs are divided by 255, like torchvision's
-    ToTensor.
+    given: a file or folder of a form in docs/data.md; None: `data.py` in the model's folder. `columns`: the columns of
+    a CSV file, by array. `unused`: arrays that the file may have, and that are ignored. `windows`: how recordings in
+    CSV files are cut. `classes`: the words of labels 0, 1, ...; without them words are numbered in alphabetical order.
+    uint8 arrays for float inputs are divided by 255, like torchvision's ToTensor.
     """
     path = Path(os.path.expanduser(given)) if given is not None else model.parent / "data.py"
     if not path.exists():
@@ -147,8 +146,8 @@ def _npy(path: Path) -> Array:
 
 
 def as_integers(data: Dataset, layout: LinkLayout, kind: str) -> tuple[Dataset, dict[str, float]]:
-    """Float inputs rounded to integers times a scale, and the scales by name. `kind`: s8 or s16. The scale is that of
-    the largest training sample; larger test samples are clipped."""
+    """Float inputs rounded to integers times a scale, and the scales by name. `kind`: s8 or s16. The largest element of
+    the training samples sets the scale; larger test samples are clipped."""
     limit = {"s8": 127, "s16": 32767}[kind]
     train, test, scales = dict(data.train), dict(data.test), {}
     for a in layout.inputs:

@@ -55,8 +55,8 @@ def as_integers(array: NDArray[Any], scale: float | None = None) -> tuple[int, f
 
 
 def shortest(array: NDArray[Any], room: int, scale: float | None) -> Iterator[Piece]:
-    """The pieces of a float array in the shortest encoding that reproduces it bit for bit. `scale`: that of
-    `as_integers`."""
+    """The pieces of a float array in the shortest encoding that reproduces it bit for bit. `scale`: the scale that
+    `as_integers` returned."""
     if (units := as_units(array)) is not None:
         return ((encoding, 4 * first, data) for encoding, first, data in in_runs(units, room))
     if (integers := as_integers(array, scale)) is not None:

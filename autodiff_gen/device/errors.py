@@ -54,7 +54,7 @@ STATUS = {
     -73: "the file has another size than the flash of this firmware: train --fresh replaces it; or move it to another "
     "folder",
     -74: "the checkpoints are of another program, with other operations, loss or optimizer: train --fresh starts with "
-    "the initial weights, train --continue goes on from those of the newest checkpoint",
+    "the initial weights, train --continue goes on from the weights of the newest checkpoint",
     -75: "the checkpoints have an earlier format, which this version does not read",
     -76: "the checkpoint is damaged, or its write was interrupted: train starts with the initial weights, push with "
     "weights of a file",

@@ -232,7 +232,7 @@ def hil(session: Session, port: str | None, baud: int, timeout: float, steps: in
     if bench.host.moved:
         names = ", ".join(sorted(bench.host.moved))
         print(
-            f"rounding alone changes {names} by more than {TOLERANCE:g}: compared within {SPREAD:g} times what it does"
+            f"rounding changes {names} by more than {TOLERANCE:g}: compared within {SPREAD:g} times this change"
         )
     print(f"{counted(len(CHECKS), 'check')}, {bad} failed")
     return 1 if bad else 0

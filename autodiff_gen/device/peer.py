@@ -7,7 +7,7 @@ from ..codegen.program import Program
 from .errors import LinkError
 from .replies import Greeting
 
-MOST_ROWS, MOST_STEPS = 0xFFFF, 0xFFFFFFFF  # what the fields of requests hold
+MOST_ROWS, MOST_STEPS = 0xFFFF, 0xFFFFFFFF  # the maxima of the fields of requests
 MOST_BYTES = 1 << 24  # of an object that addresses reach
 
 

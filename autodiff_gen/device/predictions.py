@@ -42,8 +42,8 @@ def predict(session: Session, target: Board | Trainer, args: argparse.Namespace)
     data = _data(session, args)
     if args.test and not data.tests:
         raise DataError(
-            f"data {data.source}: has no test set: put its rows in test.csv, or call its arrays test_..., beside those "
-            "of training"
+            f"data {data.source}: has no test set: put its rows in test.csv, or call its arrays test_..., "
+            "beside the training data"
         )
     part = data.test if args.test else data.train
     if args.weights is not None:
@@ -78,9 +78,9 @@ def _evaluated(
     targets: Mapping[str, Array],
     args: argparse.Namespace,
 ) -> tuple[dict[str, Array], Sequence[str], list[str]]:
-    """The columns of the file, what the scores of the classes are called in it, and the report of
-    --test. Each sample's class of highest score is a column with --test, and where all classes have names; its label
-    with --test."""
+    """The columns of the file, the names of the columns with the scores of the classes, and the report of --test. Each
+    sample's class of highest score is a column with --test or where all classes have names; its label is a column with
+    --test."""
     test = args.test
     layout = link_layout(session.program)
     found = label_and_scores(layout)
@@ -116,7 +116,7 @@ def _evaluated(
 
 
 def _inputs(session: Session) -> list[LinkArray]:
-    """What the outputs depend on, in the model's order."""
+    """The inputs that the outputs depend on, in the model's order."""
     arrays = {a.name: a for a in link_layout(session.program).inputs if not a.is_target}
     return [arrays[v.name] for v in session.model.inputs if v.name in arrays]
 

@@ -52,7 +52,7 @@ class Qemu:
         """Why the emulator ended by itself, or an empty text."""
         self._log.seek(0)
         said = next((line.strip() for line in self._log if line.startswith("qemu")), "")
-        hint = f"compare the memories of the board file with those of QEMU's machine {self._machine}"
+        hint = f"compare the memories of the board file with the memories of QEMU's machine {self._machine}"
         return f"the emulator stopped: {said}; {hint}" if said else ""
 
     def kill(self) -> None:

@@ -30,7 +30,7 @@ def axes(a: LinkArray) -> list[int]:
 @dataclass
 class Windows:
     """Windows of `window` rows (None: of as many as the model's input has), which begin every `stride` rows (None: one
-    after the other); rows after the last whole window are left out. Counts what it has cut."""
+    after the other); rows after the last whole window are left out. Counts the windows."""
 
     window: int | None = None
     stride: int | None = None
@@ -83,8 +83,8 @@ class Windows:
         return rows[np.array(starts, np.int64) + self.length - 1]
 
     def note(self) -> str:
-        """`windows: 12 of 64 rows, one every 32 rows; 2 contain more than one label, and have that of their last
-        row`; empty if nothing was cut."""
+        """`windows: 12 of 64 rows, one every 32 rows; 2 contain more than one label, and have their last row's`; empty
+        if nothing was cut."""
         if not self.length:
             return ""
         text = f"windows: {self.count:,} of {counted(self.length, 'row')}, one every "

@@ -1,11 +1,11 @@
-"""The host's C as the reference of a board, and how far rounding alone can move each of its numbers.
+"""The host's C as the reference of a board, and how far rounding can move each of its numbers.
 
-Tuned kernels add in another order than `ref`. Where a gradient is 0 but for rounding, as that of a bias before
-BatchNorm, Adam divides it by its own magnitude: board and host move that bias by whole learning rates, in different
-directions. So the tolerance is measured. Copies of the model train beside the reference, and before each step every
-float of their state changes in its last bits (J. Vignes, "A stochastic arithmetic for reliable scientific
+Tuned kernels add in another order than `ref`. Where a gradient is 0 except for rounding, such as the gradient of a bias
+before BatchNorm, Adam divides it by its own magnitude: board and host move that bias by whole learning rates, in
+different directions. So the tolerance is measured. Copies of the model train beside the reference, and before each step
+every float of their state changes in its last bits (J. Vignes, "A stochastic arithmetic for reliable scientific
 computation", Math. Comput. Simul. 35, 1993). A board may differ from the reference by a relative TOLERANCE, and in
-addition by SPREAD times what the copies differ from it.
+addition by SPREAD times the difference between the copies and the reference.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Array = NDArray[Any]
 TOLERANCE = 1e-5  # relative
 COPIES = 3
 CHANGE = 2.0**-22  # relative, the largest change of a float: some units in its last place
-SPREAD = 8.0  # a board may be an outlier of what the copies show
+SPREAD = 8.0  # a board may be an outlier among the copies
 
 
 class Reference:
@@ -35,14 +35,14 @@ class Reference:
         self._spread: dict[str, float] = {}
         self.moved: set[str] = (
             set()
-        )  # what rounding alone moved by more than TOLERANCE, on the board as in the copies
+        )  # arrays that rounding moved by more than TOLERANCE, on the board as in the copies
 
     @property
     def trainers(self) -> list[Trainer]:
         return [self.trainer, *self.copies]
 
     def init(self) -> None:
-        """The initial weights; forgets what the copies differed by."""
+        """The initial weights; forgets the differences between the copies."""
         self._spread.clear()
         for t in self.trainers:
             t.init()

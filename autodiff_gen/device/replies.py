@@ -34,7 +34,7 @@ class Greeting:
     name: str
     start: int = 0  # status of loading a checkpoint when the board started
     window: int = 0  # bytes of requests that may be in flight
-    program_id: int = 0  # of what the firmware computes: model/program_id.py
+    program_id: int = 0  # identifies the computation of the firmware: model/program_id.py
     round: int = 0  # of federated training; 0 outside it
 
 
@@ -114,6 +114,6 @@ def trained(status: int, payload: bytes) -> tuple[float, int | None]:
 
 
 def strange_steps(steps: int, first: int, last: int) -> LinkError:
-    """What is wrong with a step count that is not from `first` to `last`."""
+    """The error for a step count that is not from `first` to `last`."""
     expected = f"{first:,}" if first == last else f"{first:,} to {last:,}"
     return LinkError(f"the board is at step {steps:,}, expected {expected}: does another program train it?")

@@ -36,8 +36,8 @@ AT_ONCE = 8  # local steps of a request, so that its reply comes in time
 
 @dataclass(frozen=True)
 class Local:
-    """What a board has done in a round: `loss` is the mean over its steps, NaN without any; `cycles` of its core, or in
-    an emulator the `instructions`, 0 where they are not counted."""
+    """The training of a board in a round: `loss` is the mean over its steps, NaN without any; `cycles` are those that
+    its core took, or in an emulator the `instructions`, 0 where they are not counted."""
 
     steps: int
     examples: int

@@ -23,8 +23,8 @@ class State:
 
 
 class Snapshot:
-    """The state, and by `load` that of the newest checkpoint: the board may have been trained since, or `push` may have
-    sent weights without a checkpoint."""
+    """The board's state and, after `load`, the state in its newest checkpoint: the two differ if the board trained
+    after the checkpoint, or if `push` sent weights without a checkpoint."""
 
     def __init__(self, board: Board) -> None:
         self.now = State(board)
@@ -43,8 +43,8 @@ class Snapshot:
         self._saved = State(board)
 
     def restore(self, board: Board) -> None:
-        """Send everything back. The flash is written only if another checkpoint was: with what it had, or with the
-        state where it had none. Raises LinkError, DeviceError."""
+        """Send everything back. The flash is written only if another checkpoint was written in the meantime: with the
+        checkpoint that it had, or with the state where it had none. Raises LinkError, DeviceError."""
         if board.greeting.checkpoint != self._sequence:
             (self._saved or self.now).send(board)
             board.save()

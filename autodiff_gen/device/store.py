@@ -1,4 +1,4 @@
-"""What a board keeps in the flash of its checkpoints beside the state: its identity in a fleet, and how worn the flash
+"""The data that a board keeps in its flash beside the checkpoints: its identity in a fleet, and how worn the flash
 is."""
 
 from __future__ import annotations

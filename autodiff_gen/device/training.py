@@ -26,7 +26,7 @@ from .evaluation import accuracy
 
 @dataclass(frozen=True)
 class Plan:
-    """The samples of each step: a function of the step's number alone, so that a resumed run equals an uninterrupted
+    """The samples of each step, which depend only on the step's number, so that a resumed run equals an uninterrupted
     one. `shuffle`: the seed of each epoch's permutation; None: the order of the data set."""
 
     samples: int

@@ -92,7 +92,7 @@ def weights_for(
                 with np.errstate(over="ignore"):  # reported below
                     taken = given(slot, "weights", array)
                 if not np.isfinite(taken).all():
-                    raise ShapeError(f"{slot.name} has numbers above those of {slot.type.dtype}")
+                    raise ShapeError(f"{slot.name} has numbers above the range of {slot.type.dtype}")
     except (ModelError, ShapeError) as error:
         raise DataError(f"{path}: {error}") from None
     return state, None if partial else steps, left_out

@@ -73,7 +73,7 @@ class Window:
 
     def is_missing(self, executed: int) -> bool:
         """Take a NAK, which names the last executed sequence; whether it means the first unconfirmed request."""
-        # The last request is confirmed by its reply alone.
+        # Only its reply confirms the last request.
         self._confirm(min(executed - self.requests[0].sequence + 1, len(self.requests) - 1))
         if executed + 1 != self.due.sequence:
             return False

@@ -80,7 +80,7 @@ RULES = (
     Rule(
         _at_ports,
         "with boards at ports only",
-        dict.fromkeys(("alpha", "samples"), "they have samples of their own"),
+        dict.fromkeys(("alpha", "samples"), "they have their own samples"),
     ),
     Rule(
         lambda args: _at_ports(args) and bool(args.evaluate),

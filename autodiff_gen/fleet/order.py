@@ -1,4 +1,4 @@
-"""What a server asks of boards: the settings of all rounds, and the order of one."""
+"""The requests of a server to boards: the settings of all rounds, and the order of one round."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ class Synchronous:
             except AutodiffError as error:
                 reasons.append(f"{rank.name}: {error}")
                 continue
-            if rank.steps == self.steps:  # otherwise the rank made one step more, with statistics of its own
+            if rank.steps == self.steps:  # otherwise the rank made one step more, with its own statistics
                 found.update(self._part)
             self.steps = rank.steps
             return found

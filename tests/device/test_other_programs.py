@@ -13,7 +13,7 @@ from autodiff_gen.device.session import Session
 pytestmark = pytest.mark.cc
 STOPPED = (
     "error: checkpoints: the checkpoints are of another program, with other operations, loss or optimizer: "
-    "train --fresh starts with the initial weights, train --continue goes on from those of the newest checkpoint "
+    "train --fresh starts with the initial weights, train --continue goes on from the weights of the newest checkpoint "
     "(status -74)"
 )
 
