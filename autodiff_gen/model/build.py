@@ -32,7 +32,7 @@ def build(
     force: bool = False,
 ) -> list[Path]:
     """Write NAME.h, NAME.c, NAME_params.c and NAME.deps.json into `out`; returns their paths. `poison`: as in `emit`;
-    `note` takes lines about what the RAM budget costs; `force`: as in `write_files`.
+    `note` takes lines about the cost of the RAM budget; `force`: as in `write_files`.
 
     When the model cannot be compiled, existing files stay unchanged. Raises AutodiffError.
     """

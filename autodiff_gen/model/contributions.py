@@ -1,7 +1,7 @@
-"""What the training of a parameter contributes: the squares of its gradient, added up by channel.
+"""The contribution of a parameter to the training: the squares of its gradient, added up by channel.
 
 A step of gradient descent with a small rate lr decreases the loss by lr times the sum of the squares of the gradients
-of what trains. The squares are means over calibration batches, at the first values of the parameters."""
+of the parameters that train. The squares are means over calibration batches, at the first values of the parameters."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def hint(error: BaseException) -> str:
-    """The end of a message that says how to fix what an error of Python says; empty where that is not known."""
+    """The end of a message, with the fix for an error of Python; empty where no fix is known."""
     if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
         return f"; run: {pip_install(error.name)}"
     if isinstance(error, FileNotFoundError) and _is_left_out(error.filename):
@@ -44,9 +44,9 @@ def hint(error: BaseException) -> str:
     if not isinstance(error, TypeError | AttributeError):
         return ""
     if _is_of(error, Value, "operand '{}' does not support ufuncs"):
-        return "; a function of NumPy takes no graph values; use that of F, such as F.tanh"
+        return "; a function of NumPy takes no graph values; use a function of F, such as F.tanh"
     if any(_is_of(error, Value, text) for text in ("must be Tensor, not {}", "but got {}")):
-        return "; a function of PyTorch takes no graph values; use that of ag.functional"
+        return "; a function of PyTorch takes no graph values; use a function of ag.functional"
     if _is_of(error, Dim, "'{}'"):
         return (
             "; Dim is the number of samples, known when the model runs; compute with the whole batch, or fix its "
@@ -117,8 +117,8 @@ def _frames(error: BaseException) -> Iterator[tuple[FrameType, int]]:
 
 
 def _called(error: BaseException, name: str) -> Any:
-    """What the innermost frame called, where it is a function of this name, as messages have it; None where the program
-    does not tell without being run."""
+    """The function that the innermost frame called, if messages give it this name; None where only running the program
+    would tell."""
     *_, (frame, instruction) = _frames(error)
     _, line, _, column = list(frame.f_code.co_positions())[instruction // 2]
     try:
@@ -132,8 +132,8 @@ def _called(error: BaseException, name: str) -> Any:
 
 
 def _value(expression: ast.expr, frame: FrameType) -> Any:
-    """The value of a name or an attribute in a frame. What another expression gives is taken for a graph value, since
-    it is not computed again."""
+    """The value of a name or an attribute in a frame. The result of another expression is assumed to be a graph value,
+    since it is not computed again."""
     if isinstance(expression, ast.Name):
         names = {**vars(builtins), **frame.f_globals, **frame.f_locals}
         return names.get(expression.id)
@@ -146,7 +146,7 @@ def _value(expression: ast.expr, frame: FrameType) -> Any:
 
 
 def _name_of(function: Any) -> str | None:
-    """The name of a function, or of what a class or an object runs when it is called, as messages have it."""
+    """The name in messages of a function, or of the method that a call of a class or an object runs."""
     if isinstance(function, type):
         function = inspect.getattr_static(function, "__init__")
     elif not hasattr(function, "__qualname__"):

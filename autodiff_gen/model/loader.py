@@ -92,7 +92,7 @@ def load_model(model: str) -> tuple[Model, str, list[str]]:
 class LoadedFile(NamedTuple):
     """The result of running a model file. `made`: its Model or Functions; `files`: the sorted absolute paths of the
     files that it opened, including imported modules; `samples`: its arrays by the names of inputs and targets, empty if
-    it has none; `names`: what it defines; `batch`: its function from a training step, counted from 0, to the arrays of
+    it has none; `names`: its global names; `batch`: its function from a training step, counted from 0, to the arrays of
     inputs and targets."""
 
     made: Model | Functions
@@ -145,7 +145,8 @@ def load_file(model: str) -> LoadedFile:
 
 
 def _of_network(path: Path) -> dict[str, Any]:
-    """What the model file defines that `autodiff-gen import` would write of a network file. Raises ModelError."""
+    """The global names of the model file that `autodiff-gen import` would write for a network file. Raises
+    ModelError."""
     from ..frontends.imported import folder
     from ..frontends.imported.network import execute, file_of, network
     from ..frontends.imported.tree import checked

@@ -211,12 +211,13 @@ class Model:
 
     @cached_property
     def program_id(self) -> int:
-        """What the model computes as a number of 32 bits; see program_id.py."""
+        """A hash of the model's computation, 32 bits; see program_id.py."""
         return program_id.of_model(*self._specification, self._training_options(), self._states)
 
     @property
     def states(self) -> tuple[State, ...]:
-        """What is trained or updated, in the order of a state_dict, then counters and the state of the optimizer."""
+        """The states that are trained or updated, in the order of a state_dict, then counters and the state of the
+        optimizer."""
         module = self.stages[-1][1]
         kept = {s for g in module.entries for s in g.states}
         every = (module.state(state) for state, _ in self._states)
@@ -259,8 +260,8 @@ class Model:
     def on_host(self, kernels: str = "ref", ram: int | Mapping[str, int] | None = None) -> Trainer:
         """The model's generated C compiled for the host, as a Python object with train_step, predict, state_dict, save
         and load. `kernels`: backends by priority; `ram`: as for a board, the bytes that parameters, optimizer state and
-        arena may take together, or those of regions of memory by name, the main one first: {"sram": 96 << 10, "ccm": 64
-        << 10}. Raises PlanError if they need more."""
+        arena may take together, or the bytes of each region of memory by name, the main region first: {"sram": 96 <<
+        10, "ccm": 64 << 10}. Raises PlanError if they need more."""
         from ..host.trainer import host_trainer
 
         return host_trainer(self, kernels=kernels, ram=ram)
@@ -375,8 +376,8 @@ def _target(scores: Value, loss: Callable[[Value, Value], Value]) -> Value:
 
 
 def _states(roots: Sequence[Value]) -> list[tuple[State, Value]]:
-    """The states that `roots` depend on, with their old values: parameters and buffers in order of creation, which is
-    that of a state_dict, then counters."""
+    """The states that `roots` depend on, with their old values: parameters and buffers in order of creation, as in a
+    state_dict, then counters."""
     nodes = [n for n in topological(roots) if n.op is STATE]
     nodes.sort(key=lambda n: (max(1, ROLES.index(n.attrs["state"].role)), n.serial))
     return [(n.attrs["state"], n.results[0]) for n in nodes]

@@ -1,4 +1,4 @@
-"""The program's identifier: 32 bits of a hash of what a model or function computes, before any pass of the compiler.
+"""The program's identifier: 32 bits of a hash of the graph of a model or function, before any pass of the compiler.
 
 Two programs have the same identifier if they compute the same numbers from the same inputs, states and learning rate:
 operations, attributes, constants, shapes and dtypes, the loss, the optimizer's rule with its numbers (momentum, weight

@@ -1,7 +1,6 @@
-"""An estimate of the memory that the training of each parameter costs: its state, and what it keeps of the forward
-pass.
-
-It says which parameters are worth trying; what a choice really takes is known by compiling it.
+"""An estimate of the memory that the training of each parameter costs: its state, and the values of the forward pass
+that its gradient needs. The estimate selects the parameters that are worth trying; the compiler tells the memory that a
+choice takes.
 """
 
 from __future__ import annotations
@@ -24,16 +23,17 @@ from ..passes.context import Context
 from ..passes.training.differentiate import gradient_name
 from .model import Model
 
-MASK_BITS = 8  # masks are stored as bits: of 8 elements in a byte, of 4 bytes each
+MASK_BITS = 8  # a byte stores a mask of 8 elements
 
 
 @dataclass(frozen=True)
 class Costs:
-    """bytes[v]: what is stored of the forward pass. path[p, v]: whether the gradient of parameter p passes operations
-    that read v, which later ones share; own[p, v]: whether operations of p alone read it, as the product that gives its
-    gradient reads the layer's input: of a part of the channels only these. state[p]: bytes of parameter p and of its
-    optimizer state, if all of it trains. working[p]: the most bytes that an operation on the way to the gradient of p
-    reads and writes of gradients."""
+    """bytes[v]: the bytes of a stored value of the forward pass. path[p, v]: whether v is read on the way to the
+    gradient of parameter p by operations that other gradients share; own[p, v]: whether v is read by operations only
+    for p. Such an operation is the product of the layer's input that gives the gradient: if part of the channels
+    trains, it reads only these channels. state[p]: bytes of parameter p and of its optimizer state, if all of it
+    trains. working[p]: the most bytes that an operation on the way to the gradient of p reads and writes of
+    gradients."""
 
     bytes: Any
     path: Any
@@ -42,20 +42,20 @@ class Costs:
     working: Any
 
     def more(self, kept: Any, part: float) -> tuple[Any, Any]:
-        """For each parameter, the bytes that it keeps of the forward pass beside those that are kept, if a part of its
-        channels trains: along its path, and by itself. kept[v]: bytes."""
+        """For each parameter, the bytes of the forward pass that have to be kept in addition to `kept` if part of its
+        channels trains: on its path, and for its own operations. kept[v]: bytes."""
         whole = self.path @ np.maximum(self.bytes - kept, 0)
         return whole, self.own @ np.maximum(part * self.bytes - kept, 0)
 
     def with_kept(self, kept: Any, p: int, part: float) -> Any:
-        """What is kept in addition where part of a parameter's channels trains."""
+        """The bytes of the forward pass that are kept after part of a parameter's channels is added."""
         kept = np.maximum(kept, self.path[p] * self.bytes)
         return np.maximum(kept, self.own[p] * part * self.bytes)
 
 
 def costs(everything: Model, states: Sequence[State], backends: Backends) -> Costs:
-    """Those of the parameters `states`, which all train in `everything`. A parameter's cone is that of its gradient:
-    its update may read the gradients of all others, as clipping by their norm does."""
+    """The costs of the parameters `states`, which all train in `everything`. A parameter's cone is its gradient's: its
+    update may read the gradients of all others, as clipping by their norm does."""
     stages = dict(everything.stages)
     known, stored = stages["differentiate"], everything.stages[-1][1]
     step: Graph = known.entries[0]
@@ -103,7 +103,8 @@ def _working(node: Node) -> int:
 
 
 def _kept(node: Node) -> list[tuple[Value, bool]]:
-    """What a node of the backward pass needs of the forward pass, and whether no more than a mask of it."""
+    """The values of the forward pass that a node of the backward pass reads, and whether it reads only a mask of
+    them."""
     is_mask = isinstance(node.op.lower, Elementwise) and node.results[0].type.dtype.kind == "b"
     early = [u for u in node.operands if not is_late(u.node.origin)]
     return [(v, is_mask) for v in _sources(early)]

@@ -9,12 +9,12 @@ from ..ir.graph import State
 from ..nn import Module
 from .update_plan import Row, chosen_channels
 
-NETWORK = "net"  # what the lines call a network for which the model file has no name
+NETWORK = "net"  # the name in the lines of a network that has no name in the model file
 
 
 def update_lines(rows: Sequence[Row], names: Mapping[str, Any]) -> list[str]:
-    """Lines after which these parameters train; `names`: what the model file defines. They belong after the network and
-    before the model that is built of it."""
+    """Lines after which these parameters train; `names`: the global names of the model file. The lines belong between
+    the network and the model that is built from it."""
     found = _expressions(names, [row.state for row in rows])
     roots = dict.fromkeys(root for root, _ in found.values())
     lines = [f"{root}.requires_grad_(False)" for root in roots]

@@ -7,7 +7,7 @@ or needs too many, the estimate may be larger, or has to be smaller, the next ti
 proposed.
 
 Lin et al. 2022, "On-Device Training Under 256KB Memory", choose by contribution within a memory constraint too; they
-measure the accuracy after the training of each layer alone, and search by evolution.
+measure the accuracy after training only one layer, for each layer, and search by evolution.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from .update_costs import Costs
 FRACTIONS = (1 / 8, 1 / 4, 1 / 2, 1.0)
 MOST_TRIES = 5  # programs that are compiled to find the best choice that fits: a limit of time
 
-NOISE = 1e-10  # of all squares: what rounding leaves of a gradient that is 0, such as that of a bias before a BatchNorm
+NOISE = 1e-10  # of all squares: rounding errors of gradients that are 0, such as of a bias before a BatchNorm
 CLOSE = 50  # a choice that leaves no more than this part of the budget free is close enough: a limit of time
 
 
 @dataclass(frozen=True)
 class Row:
-    """A parameter. fraction: of its channels, 0 where it does not train, 1 where it does as a whole; bytes: of its
-    state and what is kept for it of the forward pass, beside what those that were chosen before it keep; share: what
-    its training as a whole adds to the squares of all gradients, of 1."""
+    """A parameter. fraction: of its channels, 0 where it does not train, 1 where it does as a whole; bytes: its state,
+    and the values of the forward pass that it keeps and the parameters chosen before it do not; share: its part of the
+    squares of all gradients when it trains as a whole, of 1."""
 
     state: State
     fraction: float
@@ -122,8 +122,8 @@ def _nothing_fits(states: Sequence[State], programs: Mapping[tuple[float, ...], 
 
 
 def _gains(states: Sequence[State], squares: Mapping[State, Any]) -> list[dict[float, float]]:
-    """For each parameter what a fraction adds up to, 0 where that is rounding errors; of one without channels only the
-    whole."""
+    """For each parameter the sum of the squares by fraction, 0 where the sum is rounding errors; a parameter without
+    channels has only the fraction 1."""
     found: list[dict[float, float]] = []
     for state in states:
         axis, values = state.channel_axis, squares[state]
@@ -142,7 +142,7 @@ def _gains(states: Sequence[State], squares: Mapping[State, Any]) -> list[dict[f
 
 
 def _choice(gains: Sequence[Mapping[float, float]], costs: Costs, limit: float) -> _Choice:
-    """Parameters and fractions, one after the other that adds most for each byte, while the estimate is within the
+    """Parameters and fractions: repeatedly the choice that adds most for each byte, while the estimate is within the
     limit."""
     kept, states, working = np.zeros(len(costs.bytes)), 0.0, 0.0
     now, sizes = [0.0] * len(gains), [0.0] * len(gains)

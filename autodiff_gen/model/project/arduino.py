@@ -57,7 +57,7 @@ def _renamed(place: str) -> str:
 
 
 def _pragmas(flags: Sequence[str]) -> str:
-    """Flags as the first lines of a file: macros, and what the optimiser of gcc takes from a pragma."""
+    """Flags as the first lines of a file: macros, and the options of gcc's optimiser that a pragma can set."""
     lines = [f"#define {f[2:].replace('=', ' ', 1)}" for f in flags if f.startswith("-D")]
     options = ", ".join(
         f'"{f[2:] if f.startswith("-f") else f[1:]}"' for f in flags if f.startswith(("-f", "-O"))

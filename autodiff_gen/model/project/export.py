@@ -40,7 +40,7 @@ _ROWS = (
     ("lib/{name}", "the generated C"),
     ("lib/ag_*", "the kernels that it calls, and the runtime"),
     ("lib/ag_board", "start-up code, linker script, console"),
-    ("lib/ag_port", "what the runtime needs of the board: fill in `ag_system_write`"),
+    ("lib/ag_port", "the functions of the board that the runtime calls: fill in `ag_system_write`"),
     ("platform", "builds for the emulated board with the system's compiler"),
     ("src/{name}.h", "the generated C's interface"),
     ("src/ag_*", "the kernels that it calls, and the runtime"),
@@ -49,7 +49,7 @@ _ROWS = (
 
 
 class Exported(NamedTuple):
-    """The commands to try, with what they do, the files that were kept, and what else to know."""
+    """The commands to try, each with its effect, the files that were kept, and further notes."""
 
     commands: Mapping[str, str]
     kept: Sequence[str]
@@ -111,8 +111,9 @@ def _notes(programs: Sequence[Program], board: Board, ram: Ram) -> list[str]:
 
 
 def write_project(out: Path, files: Mapping[str, str], force: bool = False) -> list[str]:
-    """Write files by path below `out`, and remove those of the last export that are no longer among them. Returns the
-    programs that were kept, as the user has changed them. Raises ToolError for other changed files, unless `force`."""
+    """Write files by path below `out`, and remove files of the last export that are no longer written. Returns the
+    programs that were kept because the user has changed them. Raises ToolError for other changed files, unless
+    `force`."""
     before = recorded(out, MANIFEST)
     if not force and not before and out.is_dir() and any(out.iterdir()):
         raise ToolError(f"{out} contains files and no {MANIFEST} of an export: choose an empty folder")

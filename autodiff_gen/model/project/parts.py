@@ -1,4 +1,4 @@
-"""What a project consists of, whatever builds it: parts, which are folders of C files compiled with the same flags."""
+"""The parts of a project for all build tools: a part is a folder of C files compiled with the same flags."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def support_part(name: str, *patterns: str) -> Part:
 
 
 def _kernels(programs: Sequence[Program], backend: Backend) -> Part:
-    """The kernels of a backend that the programs call, the files that they share, and all headers; those of the
+    """The kernels of a backend that the programs call, the files that they share, and all headers; the headers of the
     contract go with `ref`."""
     backends = programs[0].backends
     root, last = backends.root, backend.name == backends.backends[-1].name
