@@ -16,7 +16,7 @@ from .parameter import Parameter
 
 
 class _Plain(Module):
-    """A function of the input alone."""
+    """A function of the input without options."""
 
     function: ClassVar[staticmethod[[Any], Value]]
 
@@ -25,7 +25,7 @@ class _Plain(Module):
 
 
 class _Activation(_Plain):
-    """`inplace` is accepted and ignored: buffer assignment decides what is updated in place."""
+    """`inplace` is accepted and ignored: buffer assignment decides which values are updated in place."""
 
     printed = "inplace=?"
 

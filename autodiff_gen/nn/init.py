@@ -1,5 +1,5 @@
-"""Initialisers that change a parameter, with the names and arguments of torch.nn.init: what a parameter starts from is
-set before the network is called, `nn.init.xavier_uniform_(layer.weight)`. They return the parameter.
+"""Initialisers that change a parameter, with the names and arguments of torch.nn.init. They set the initial values
+before the network is called, `nn.init.xavier_uniform_(layer.weight)`. They return the parameter.
 
 Uniform and normal numbers are drawn on the device, as the numbers of `init` are; trunc_normal_ and orthogonal_ are
 drawn when the model is built, and stored in flash.
@@ -37,7 +37,7 @@ __all__ = [
 
 
 def _set(name: str, tensor: Any, start: Callable[[tuple[int, ...]], Any]) -> Any:
-    """Set what a parameter or a buffer starts from. Raises ModelError for anything else."""
+    """Set the initial values of a parameter or a buffer. Raises ModelError for anything else."""
     stored = tensor
     if isinstance(tensor, Value) and tensor.node.op is STATE:
         stored = Stored.of_state.get(tensor.node.attrs["state"])
@@ -119,7 +119,7 @@ def eye_(tensor: Any) -> Any:
 
     def start(shape: tuple[int, ...]) -> Any:
         if len(shape) != 2:
-            raise ModelError(f"nn.init.eye_: shape {list(shape)} is not that of a matrix")
+            raise ModelError(f"nn.init.eye_: shape {list(shape)} is not two-dimensional")
         return np.eye(*shape)
 
     return _set("eye_", tensor, start)

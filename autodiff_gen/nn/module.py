@@ -1,6 +1,6 @@
 """A `Module` holds parameters, buffers and modules as attributes and computes in `forward`. Parameters and buffers get
-their names (those of PyTorch's state_dict) and their seeds when the outermost module is first called: a seed follows
-from the position in that module.
+their names (as in PyTorch's state_dict) and their seeds when the outermost module is first called: a seed follows from
+the position in that module.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ class Module:
         """Start from these values, arrays or PyTorch's tensors by name (`torch_net.state_dict()`); said before the
         network is called. With strict=False names may be missing or unknown.
 
-        Raises ModelError that names what is missing, unknown, or of another shape; then nothing has changed.
+        Raises ModelError that lists missing and unknown names and other shapes; then nothing has changed.
         """
         held = self._held()
         found = {name: held[name] for name in state_dict if name in held}

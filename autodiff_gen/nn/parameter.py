@@ -1,4 +1,4 @@
-"""What a module holds: parameters and buffers, which become graph values when a module is called or lists them."""
+"""The parameters and buffers of a module, which become graph values when a module is called or lists them."""
 
 from __future__ import annotations
 
@@ -40,9 +40,7 @@ class Stored(ABC):
         self.start = data
         self.value: Value | None = None
         self.seed = 0
-        self.called = (
-            False  # whether a module computed with it; listing parameters alone leaves its name open
-        )
+        self.called = False  # whether a module computed with it; listing parameters does not fix its name
 
     @abstractmethod
     def made(self, name: str, seed: int) -> Value:
@@ -72,12 +70,12 @@ class Stored(ABC):
         return self.value
 
     def share(self, name: str, *aliases: str) -> None:
-        """Note the other names of what several modules hold, if `name` is that of the graph value."""
+        """Note further names of a parameter that several modules hold, if `name` is the graph value's."""
         if self.value is not None and not self._state.fixed and self._state.name == name:
             self._state.edit(aliases=aliases)
 
     def set_channel_axis(self, axis: int | None) -> None:
-        """Note the axis of the channels of which the layer can train some."""
+        """Note the axis of the channels; the layer can train some of these."""
         if self.value is not None and not self._state.fixed:
             self._state.edit(channel_axis=axis)
 
@@ -98,7 +96,7 @@ class Stored(ABC):
         )
 
     def initial(self) -> init.Initialiser:
-        """What it starts from; numbers that are drawn depend on the name, if it has one yet."""
+        """Its initial values; random numbers depend on the name, if it has one yet."""
         if self.value is None:
             return init.initialiser("", self.start, self.seed)
         initial: init.Initialiser = self._state.init
@@ -132,7 +130,7 @@ class Stored(ABC):
         return math.prod(self.shape)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """One of its own, which the module that holds it names; it starts as this one does."""
+        """A copy with the same initial values, which is named by the module that holds it."""
         copied = copy.copy(self)
         copied.start, copied.value, copied.called = copy.deepcopy(self.start, memo), None, False
         return copied
@@ -230,10 +228,11 @@ class QuantizedParameter(Parameter):
 
 
 class Buffer(Stored):
-    """What a module keeps beside its parameters, such as running statistics: no gradient, but part of the state_dict.
+    """Data of a module beside its parameters, such as running statistics: without a gradient, but part of the
+    state_dict.
 
-    data: an initialiser or an array; dtype: "f32", "s32" or "bool". F.with_updates gives a new value, to masks none;
-    what no training step updates is a constant of the generated code.
+    data: an initialiser or an array; dtype: "f32", "s32" or "bool". F.with_updates gives it a new value, except to
+    masks; a buffer that no training step updates is a constant of the generated code.
     """
 
     def __init__(self, data: Any, dtype: str = "f32") -> None:

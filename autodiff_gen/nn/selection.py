@@ -1,5 +1,4 @@
-"""Which parameters train, in place of what a model file says: for a search that runs the file again with each
-choice."""
+"""Override which parameters of a model file train: for a search that runs the file again with each choice."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ current: list[Selection] = []  # the innermost last
 
 @contextmanager
 def training_only(channels: Mapping[str, Channels | None] | None) -> Iterator[Selection]:
-    """Networks that are called meanwhile train these parameters alone."""
+    """Networks that are called in the block train only these parameters."""
     current.append(Selection(channels))
     try:
         yield current[-1]

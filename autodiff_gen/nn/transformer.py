@@ -39,8 +39,8 @@ def _copies(name: str, layer: Module, num_layers: int) -> ModuleList:
 
 
 class _Layer(Module):
-    """What layers of encoders and decoders have in common. attends: whether it also attends to what an encoder
-    returns."""
+    """The common part of layers of encoders and decoders. attends: whether the layer also attends to the output of an
+    encoder."""
 
     attends = False
 
@@ -142,9 +142,9 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoderLayer(_Layer):
-    """Self-attention of tgt, attention of it to `memory` (what an encoder returns), then two linear layers with an
-    activation between them, all with residual connections followed by layer normalisation (norm_first: preceded by
-    it). tgt [L, N, E] and memory [S, N, E], N first with batch_first. Dropout as in TransformerEncoderLayer."""
+    """Self-attention of tgt, its attention to `memory` (an encoder's output), then two linear layers with an activation
+    between them, all with residual connections followed by layer normalisation (norm_first: preceded by it). tgt [L, N,
+    E] and memory [S, N, E], N first with batch_first. Dropout as in TransformerEncoderLayer."""
 
     attends = True
 
@@ -213,8 +213,9 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """An encoder of src and a decoder of tgt that attends to what it returns, each with a layer normalisation after its
-    layers; matrices start from init.xavier_uniform. src [S, N, E] and tgt [T, N, E], N first with batch_first."""
+    """An encoder of src and a decoder of tgt that attends to the encoder's output, each with a layer normalisation
+    after its layers; matrices start from init.xavier_uniform. src [S, N, E] and tgt [T, N, E], N first with
+    batch_first."""
 
     @torch_lacks(device=None, dtype=None)
     def __init__(

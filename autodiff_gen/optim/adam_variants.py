@@ -124,7 +124,7 @@ def _length(beta2: float, t: Value) -> Value:
 
 
 def _rectification(beta2: float, length: Value) -> Value:
-    """What the adapted rate is multiplied by, for a length greater than 5."""
+    """The factor of the adapted rate, for a length greater than 5."""
     longest = _longest(beta2)
     if longest <= 5.0:  # never reached
         return length * 0.0 + 1.0

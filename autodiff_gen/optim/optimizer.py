@@ -41,7 +41,7 @@ def arguments(names: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def checked_result(whose: str, state: State, made: Any, old: Value) -> Value:
-    """The new value of a state that a rule has made of the old one. Raises ModelError for what is none."""
+    """`made`, the result of a rule, as the new value of a state. Raises ModelError if it has another type."""
     if not isinstance(made, Value) or made.type != old.type:
         what = repr(made.type) if isinstance(made, Value) else type(made).__name__
         raise ModelError(

@@ -1,4 +1,4 @@
-"""Parameters that are quantised: update rules see the real numbers that the integers represent, and what they add is
+"""Parameters that are quantised: update rules see the real numbers that the integers represent, and their steps are
 rounded down or up at random, so that changes of less than one integer count on average. For plain gradient descent this
 is the quantisation-aware scaling of Lin et al. 2022: in units of the integers a gradient is divided by scale^2."""
 

@@ -155,7 +155,7 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: nn.init.zeros_(np.ones(3)), r"^nn.init.zeros_: array\(.*\) is not a parameter of a module$"),
     (lambda: nn.init.zeros_(F.ones(3)), "^nn.init.zeros_: .* is not a parameter of a module$"),
     (lambda: nn.init.zeros_(ag.Param("p", init.ones(3))), "^nn.init.zeros_: .* is not a parameter of a module$"),
-    (lambda: nn.init.eye_(nn.Linear(2, 2).bias), r"^nn.init.eye_: shape \[2\] is not that of a matrix$"),
+    (lambda: nn.init.eye_(nn.Linear(2, 2).bias), r"^nn.init.eye_: shape \[2\] is not two-dimensional$"),
     (lambda: nn.init.orthogonal_(nn.Linear(2, 2).bias), "^nn.init.orthogonal_: .* needs at least two axes$"),
     (lambda: nn.init.trunc_normal_(nn.Linear(2, 2).bias, a=2.0, b=1.0), "^nn.init.trunc_normal_: .* holds no numbers"),
     (lambda: nn.Parameter(ag.Input("x", (3,)) + 1.0), "depends on inputs or parameters, and cannot be the start"),
