@@ -1,1 +1,2 @@
-"""The intermediate representation: types, values, nodes, graphs, and what they tell without an op or a pass."""
+"""The intermediate representation: types, values, nodes, graphs, and their properties that need neither ops nor
+passes."""

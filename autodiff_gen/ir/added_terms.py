@@ -9,7 +9,7 @@ from .op_kinds import Contraction
 
 
 def adding_op(node: Node) -> Op | None:
-    """The op that adds what a node computes to memory, if there is one; kernels add matrices, but no stacks of them."""
+    """The op that adds a node's result to memory, if there is one; kernels add matrices, but no stacks of matrices."""
     if isinstance(node.op.lower, Contraction) and node.results[0].ndim != 2:
         return None
     return in_form(node.op, Added)
@@ -50,7 +50,7 @@ def added_term(node: Node) -> Node:
 
 
 def with_term(node: Node, term: Value) -> Value:
-    """What a node that adds to memory gives with this term; the term itself for other nodes."""
+    """The result of a node that adds to memory, with this term; the term itself for other nodes."""
     form = node.op.form
     if not isinstance(form, Added) or not form.of:
         return term

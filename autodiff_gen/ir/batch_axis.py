@@ -1,7 +1,7 @@
 """Samples of a batch: whether an op computes each sample from the same sample of its operands, or adds up one term for
 each sample.
 
-A value that follows the batch has one axis with an extent c*n, of which c elements after each other belong to a sample.
+A value that follows the batch has one axis with an extent c*n: c successive elements belong to a sample.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .types import Dim, Type, planned, varies
 
 
 class Mixed(Exception):
-    """What mixes samples: the layer of a node, or else its op; the message says how."""
+    """A node mixes samples. The message names its layer, or else its op, and says how."""
 
     def __init__(self, node: Node, how: str) -> None:
         layer = node.origin.scope

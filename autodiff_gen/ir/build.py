@@ -46,7 +46,7 @@ def constant(
     value: Any, dtype_: DType | None = None, quantization: Quantization | None = None, role: str = ""
 ) -> Value:
     """A constant of the graph. Floats become f32 unless `dtype_` says otherwise; the interpreter, in float64, takes a
-    number as it was before that (the attribute `exact`). role: what it is in the layer that is being built."""
+    number as it was before the conversion (the attribute `exact`). role: its role in the layer that is being built."""
     array = given = numbers(value)
     if dtype_ is None:
         if array.dtype.kind == "f":

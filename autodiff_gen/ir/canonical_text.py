@@ -1,5 +1,5 @@
-"""Graphs as text that says what they compute and nothing else: the same for the same model in every process, on every
-machine and for every batch size. Programs are identified by it (model/program_id.py).
+"""Graphs as text that describes only their computation: the same for the same model in every process, on every machine
+and for every batch size. Programs are identified by it (model/program_id.py).
 
 It has operations, attributes, constants, shapes for one sample, and the names of inputs, states and outputs. It has
 neither names of other values nor values of states. A batch of 1 has the text of larger ones: reshapes of all elements

@@ -58,7 +58,8 @@ def _frontier(params: Sequence[Value], results: Sequence[Value]) -> list[Value]:
 
 
 def read_from_outside(results: Sequence[Value], since: int) -> list[Value]:
-    """What the nodes made after `since` below `results` read of older ones, and results that are older themselves."""
+    """The older values that the nodes made after `since` below `results` read, and results that are older
+    themselves."""
 
     def outside(node: Node) -> bool:
         return node.op in (INPUT, STATE) or node.serial < since

@@ -47,7 +47,8 @@ def ordering_edges(graph: Graph) -> dict[Node, list[Node]]:
 
 
 def guard_conditions(graph: Graph) -> list[Node]:
-    """What is found finite before any state changes, in this order: the loss, and the bound of the updates."""
+    """The nodes whose results are checked to be finite before any state changes, in this order: the loss, and the bound
+    of the updates."""
     if graph.guard is None:
         return []
     values = [graph.outputs.get("loss"), graph.bound]
@@ -97,11 +98,11 @@ def _without_cycles(graph: Graph, edges: Mapping[Node, Sequence[Node]]) -> dict[
 
 @lru_cache(maxsize=8)  # several stages in succession request the same entries'
 def guarded(graph: Graph) -> tuple[Set[Node], Set[Node]]:
-    """(unguarded, waiting): what the conditions need; and what waits until they have been found finite: the writers of
-    states, and the arithmetic of updates that leads to them alone, up to the sums that complete a gradient.
-
-    Before there is a bound of the updates, unguarded is what the loss needs; it then reads what waiting nodes read. New
-    states that unguarded nodes read are copied into place afterwards (copy_insertion). Both are empty without a guard.
+    """(unguarded, waiting): the nodes that the conditions need, and the nodes that wait until the conditions have been
+    found finite. Waiting are the writers of states, and the arithmetic of updates that leads only to them, up to the
+    sums that complete a gradient. While there is no bound of the updates, unguarded are the nodes that the loss needs.
+    New states that unguarded nodes read are copied into place afterwards (copy_insertion). Both are empty without a
+    guard.
     """
     if graph.guard is None or (graph.guard == "loss" and "loss" not in graph.outputs):
         return set(), set()
@@ -124,7 +125,7 @@ def is_product(node: Node) -> bool:
 
 def _waiting(graph: Graph, unguarded: set[Node], stored: set[Value] | None) -> set[Node]:
     """The nodes that wait. stored: values that stay in memory until the updates; where they are given, products wait
-    for them, and sums of nothing else.
+    too, and sums that read only such values.
     """
     waiting = {n for n in writers(graph).values() if n not in unguarded}
     order = graph.nodes

@@ -32,8 +32,8 @@ NORMS = {"l1": 1, "l2": 2}  # the power of the magnitudes that are added
 
 @dataclass(frozen=True)
 class Channels:
-    """The channels of a parameter that train: those of an axis of its logical shape, by index, or a fraction of them,
-    those whose numbers have the largest norm: of NORMS."""
+    """The channels of a parameter that train, along an axis of its logical shape: by index, or as a fraction, which
+    chooses the channels with the largest norm, of NORMS."""
 
     axis: int
     chosen: float | tuple[int, ...]
@@ -54,11 +54,11 @@ class State:
     """A named piece of memory that outlives a call: a parameter, running statistics, an optimizer moment.
 
     `init` is an initialiser of `init.py` or an array; `trainable` says whether `Model` computes its gradient, and
-    `channels` of which part, if not of all; `channel_axis` is the logical axis of the channels that its layer can train
-    in part, None without one. They, and the name, change by `edit` until a model is built of it: then it is `fixed`.
-    Parameters are given to optimizers; buffers and counters change as a forward pass says (`with_updates`). Graphs and
-    generated code see `type`; with a `storage` that is the shape in which the elements are stored, while `init`,
-    `state_dict` and everything that users see keep the `logical` one."""
+    `channels` restricts the gradient to some channels; `channel_axis` is the logical axis of the channels that its
+    layer can train in part, None without one. They, and the name, change by `edit` until a model is built of it: then
+    it is `fixed`. Parameters are given to optimizers; buffers and counters change as a forward pass says
+    (`with_updates`). Graphs and generated code see `type`; with a `storage` that is the shape in which the elements are
+    stored, while `init`, `state_dict` and everything that users see keep the `logical` one."""
 
     name: str
     type: Type
@@ -111,7 +111,7 @@ class Graph:
     `inner`: the body of a loop or a branch of a condition, whose memory is another plan's.
     guard: "loss": inputs and loss are checked before the first state changes (dependences.guarded); "gradients": so is
     `bound`, a scalar that is finite only if all new states are (passes/training/finite_guard.py); None: nothing is.
-    checks: what a call compares with limits before its first step (passes/training/check_indices.py).
+    checks: the indices that a call compares with limits before its first step (passes/training/check_indices.py).
     """
 
     name: str
@@ -137,7 +137,7 @@ class Graph:
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
-        """Every node that the roots need, operands first; the order depends on the graph alone."""
+        """Every node that the roots need, operands first; the order depends only on the graph."""
         return tuple(topological(self.roots))
 
     @cached_property
@@ -199,8 +199,8 @@ class Graph:
         )
 
     def with_read_inputs(self) -> Graph:
-        """The same entry with the inputs alone that a root depends on, and one that tells the number of samples where a
-        root follows it."""
+        """The same entry with only the inputs that a root depends on, and one input that tells the number of samples
+        where a root follows it."""
         read = {node for node in self.nodes if node.op is INPUT}
         telling = [v for v in self.inputs if varies(v.type.shape)]
         if any(varies(v.type.shape) for v in self.roots) and not any(v.node in read for v in telling):

@@ -1,8 +1,8 @@
 """Checks of indices: each value that is used as an index is compared with its limits before a call changes anything.
 
 A function that reads by an index marks it, unless its range proves that it is valid (`index_ranges.py`). The mark keeps
-the index as an expression of the inputs, so no pass changes what is checked. An index that depends on more than inputs
-and constants has no check; functional/index_limits.py clamps it.
+the index as an expression of the inputs, so no pass changes the checked values. An index that depends on more than
+inputs and constants has no check; functional/index_limits.py clamps it.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ Range: TypeAlias = tuple[float, float]
 ANY: Range = (-math.inf, math.inf)  # of floats: NaN too
 DEPTH = 4  # conditions inside one another that narrow a range: a limit of compile time
 
-# (of x and y in `x OP y`, where it holds): what is known of x where a comparison with y's range holds
+# The range of x where `x OP y` holds, from the ranges of x and y
 _HOLDS = {
     "<": lambda x, y: (x[0], min(x[1], y[1] - 1)),
     "<=": lambda x, y: (x[0], min(x[1], y[1])),
@@ -148,7 +148,7 @@ def _elementwise(node: Node, of: list[Range], known: Mapping[Value, Range], dept
 
 
 def _chosen(node: Node, of: list[Range], known: Mapping[Value, Range], depth: int) -> Range:
-    """What is chosen by a comparison is known to be on its side of the other operand."""
+    """The range of a selection by a comparison: where the comparison holds, it narrows the ranges of its operands."""
     mask, options = node.operands[0], [node.operands[k] for k in node.op.chooses]
     comparison = _comparison(mask.node) if len(node.operands) > len(options) else ""
     if not comparison or not depth:

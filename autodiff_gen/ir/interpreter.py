@@ -16,7 +16,7 @@ from .node import CONST, Node, Region, Value, topological
 from .op_kinds import Cond, Leaf, Scan
 from .types import Dim, DType
 
-_MAY_VARY = {Dim, tuple}  # the types of what a batch size is bound in
+_MAY_VARY = {Dim, tuple}  # the types that may contain a batch size
 
 # The batch size; inside the loop over micro-batches, that and the numbers of this iteration by name; None: the largest.
 Batch: TypeAlias = int | Mapping[str, int] | None

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from ..kernels.contract import MAX
 from .types import Size, planned
 
-ALIGN = 4  # bytes of which the addresses of arrays are multiples: a caller's own have no more
+ALIGN = 4  # addresses of arrays are multiples of so many bytes: callers align no more
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ Factor: TypeAlias = float | Scalar
 
 @dataclass(frozen=True)
 class Epilogue:
-    """What a kernel does to each result before it stores it: y = min(max(scale y + bias + residual, low), high). None:
-    nothing of that kind; the limits hold where low < high."""
+    """The operations of a kernel on each result before it stores the result: y = min(max(scale y + bias + residual,
+    low), high). A term that is None is left out; the limits hold where low < high."""
 
     scale: Operand | None = None
     bias: Operand | None = None
@@ -51,7 +51,7 @@ class Epilogue:
 
     @classmethod
     def of(cls, attrs: Mapping[str, Any]) -> Epilogue:
-        """That of an op of ops/products/epilogue.py, whose operands follow two factors."""
+        """The epilogue of an op of ops/products/epilogue.py, whose operands follow two factors."""
         named = {name: Operand(i) for i, name in enumerate(attrs["epilogue"], start=2)}
         return cls(**named, low=attrs["low"], high=attrs["high"])
 
@@ -105,8 +105,8 @@ class KernelCall:
         return dict(zip(self.sizes, planned(tuple(self.sizes.values())), strict=True))
 
     def facts(self) -> dict[str, int | float]:
-        """What a kernel table's conditions may compare: the numbers that are known when the C is generated, and what
-        each size is at most."""
+        """The numbers that a kernel table's conditions may compare: all that are known when the C is generated, and the
+        maximum of each size."""
         with_epilogue = int(self.epilogue is not None)
         most = {f"{MAX}{name}": size for name, size in self._full().items()}
         given = {

@@ -203,8 +203,7 @@ def _height(alive: Sequence[int]) -> tuple[int, int]:
 def _steps(
     graph: Graph, computations: Sequence[Computation], homes: Collection[Value], first: Collection[str]
 ) -> tuple[Steps, dict[Value, int]]:
-    """What an order depends on, in tuples, which are hashed; and the number of each value that is stored in the
-    arena."""
+    """The steps in tuples, which are hashed; and the number of each value that is stored in the arena."""
     read = {v for c in computations for v in c.reads}
     numbers: dict[Value, int] = {}
     makes, memory = [], []
@@ -229,8 +228,8 @@ def _steps(
 def _memory(
     reuses: Mapping[Value, Sequence[Value]], passing: Collection[Value]
 ) -> tuple[dict[Value, Sequence[Value]], set[Value]]:
-    """For each result the memory that it may reuse, and the results whose memory another result takes over: those in
-    `passing`, which nothing reads later. The first result that may take it over does."""
+    """For each result the memory that it may reuse, and the results in `passing`, which nothing reads later, whose
+    memory another result takes over. The first result that may take it over does."""
     found: dict[Value, Sequence[Value]] = {}
     replaced: set[Value] = set()
     for r, of in reuses.items():

@@ -112,7 +112,7 @@ def axes_before(view: Node, axes: Axes) -> Axes:
 
 
 def axes_of_operands(node: Node, axes: Axes) -> list[tuple[Value, Axes]] | None:
-    """The operands of an expression of loops with these axes, each with its own; None of what is no expression."""
+    """The operands of an expression of loops with these axes, each with its own; None if the node is no expression."""
     lower = node.op.lower
     if isinstance(lower, View):
         return [(node.operands[0], axes_before(node, axes))]
@@ -165,7 +165,7 @@ def _are_different(axes: Axes) -> bool:
 
 def _operand(v: Value, inside: Collection[Value], out: Labels) -> Axes | None:
     """Labels of an operand; an operand from outside does not bind any, nor does an index: one node may index
-    the same index along two axes. None when loops cannot be shared: what is assembled is read from memory."""
+    the same index along two axes. None when loops cannot be shared: the result of an assembly is read from memory."""
     source = v.base
     if source not in inside or isinstance(source.node.op.lower, Iota):
         return (None,) * len(v.type.shape)

@@ -17,7 +17,7 @@ Next = TypeVar("Next")
 class Module(Generic[Entry]):
     """The entries of a program: graphs, and from kernel selection on plans over graphs.
 
-    stored: for each state that is stored in another order than the model gives it, the old value of what is stored.
+    stored: for each state that is stored in another order than the model gives it, the old value of the stored state.
     """
 
     entries: tuple[Entry, ...]
@@ -31,10 +31,10 @@ class Module(Generic[Entry]):
         return replace(self, entries=entries)
 
     def old_value(self, old: Value) -> Value:
-        """The old value of what is stored for a state, given the state's own old value."""
+        """The old value of the stored state, given the old value of the model's state."""
         return self.stored.get(old.node.attrs["state"], old)
 
     def state(self, state: State) -> State:
-        """What is stored for a state."""
+        """The state that is stored for a state of the model."""
         found = self.stored.get(state)
         return state if found is None else found.node.attrs["state"]

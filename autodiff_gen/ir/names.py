@@ -1,5 +1,5 @@
 """The names of values in generated code and reports: `fc1_out`, `d_fc1_out`, `gru_z`; and the functions by which
-layers, losses and differentiation say what a value is.
+layers, losses and differentiation label values.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .op_kinds import Assemble, Contraction, Elementwise, Leaf, Reduce
 from .origin import BACKWARD, OPTIMIZER, OUTPUT, Label, Origin
 
 NO_LAYERS: Mapping[str, str] = MappingProxyType({})
-TABLE = "table"  # a constant of which no more is known
+TABLE = "table"  # a constant without another role
 PART = "part"  # the role of a term of a gradient
 LONGEST_SCOPE = 12  # characters of the path of a module that is written out in names
 
@@ -72,7 +72,7 @@ def label_of(v: Value) -> Label | None:
 
 
 def set_output(v: Value, scope: str) -> None:
-    """Say that v is what the module `scope` returns; of modules inside each other that return it, the outer one."""
+    """Label v as the result of the module `scope`; of nested modules that return v, the outermost."""
     source = _labelled(v)
     if source is None or not scope:
         return
@@ -113,7 +113,7 @@ def set_part(v: Value, of: Value, through: Value | None) -> None:
 
 
 def adopt(new: Value, old: Value) -> None:
-    """Say of `new`, which takes the place of `old`, what is known of old, unless something is known of new."""
+    """Give `new`, which replaces `old`, the label of old, unless new has a label."""
     known, source = _labelled(old), _labelled(new)
     if known is not None and source is not None and source.node.origin.phase == known.node.origin.phase:
         label = known.node.origin.labels.get(known.index)
@@ -133,7 +133,7 @@ def _rank(v: Value) -> int:
 
 
 def _labelled(v: Value) -> Value | None:
-    """The value that v shows whole, or the part that it shows; None where it has a name of its own."""
+    """The value that v shows whole, or the part that it shows; None where it has another name."""
     return None if isinstance(v.part.node.op.lower, Leaf) else v.part
 
 
@@ -235,7 +235,7 @@ def _by_value(v: Value) -> str:
 
 
 def _temporary(node: Node) -> str:
-    """A number of which no more is known than how it is computed."""
+    """The word for a value that is known only by its computation."""
     op, lower = node.op, node.op.lower
     if isinstance(lower, Reduce):
         return "total" if lower.sums else "reduced"
@@ -253,8 +253,8 @@ _NOUNS: Mapping[tuple[tuple[int, ...], tuple[float, ...]], str] = {
 
 
 def _kind(node: Node) -> str:
-    """The word for the result of an op without a role: the name of the op, but of a contraction and of an assembly,
-    which have several ops, what it is."""
+    """The word for the result of an op without a role: the name of the op; contractions and assemblies, which have
+    several ops, have one word for each kind."""
     if isinstance(node.op.lower, Contraction):
         return "product"
     if isinstance(node.op.lower, Assemble):

@@ -103,10 +103,10 @@ class Op:
                   None where the operands tell.
     comparison:   the result says how the elements of both operands compare: the same for all equal integers.
     equality:     the result is whether the elements of both operands are equal.
-    materializes: the result needs memory of its own, though it equals its operand: no pass removes the node.
-    factors:      of a product: its elements are sums of products of an element of each of these operands.
-    windows:      with these shapes of the operands and attributes, the windows of an image that the op reads.
-    scatters:     the result holds the elements of operand 0, moved along these axes, and zeros.
+    materializes: the result needs other memory than its operand, though they are equal: no pass removes the node.
+    factors:      of a product: its elements are sums of products of an element of each of these operands. windows:
+    with these shapes of the operands and attributes, the windows of an image that the op reads. scatters:     the
+    result holds the elements of operand 0, moved along these axes, and zeros.
     """
 
     name: str
@@ -245,8 +245,9 @@ class Node:
 
 
 def _created(operands: tuple[Value, ...]) -> Origin:
-    """The origin of a node that is created now. What a module does with the result of one module inside it belongs to
-    that; outside of modules a node belongs to the layer whose weight it reads, else to its operands' layer."""
+    """The origin of a node that is created now. If a module's operands come from one module inside it, the node belongs
+    to the inner module; outside of modules a node belongs to the layer whose weight it reads, else to its operands'
+    layer."""
     here = current()
     scope, phase = here.scope, here.phase
     if scope:
@@ -361,10 +362,10 @@ def base(v: Value) -> Value:
 
 
 def topological(roots: Iterable[Value], stop: Callable[[Node], bool] | None = None) -> list[Node]:
-    """Every node that the roots need, operands first; iterative; the order depends on the graph alone."""
+    """Every node that the roots need, operands first; iterative; the order depends only on the graph."""
     order: list[Node] = []
     begun: set[Node] = set()
-    stack: list[Node | None] = []  # None: what is below it comes next in the order
+    stack: list[Node | None] = []  # None: the node below it comes next in the order
     for root in roots:
         stack.append(root.node)
         while stack:

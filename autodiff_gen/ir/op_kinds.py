@@ -27,12 +27,12 @@ class Elementwise:
     """One C expression per element; operands broadcast. `{0}`, `{1}` are operands, `{name}` for
     attributes.
 
-    `precedence`: of the expression's outermost operator; `operand_precedence` is what an operand must
-    reach to need no parentheses (one value, or one per operand). `cheap` expressions may be computed
-    again rather than stored. `calls`: whether it calls a function that ag_math.h also has without branches, for
-    vectors. `header` declares what the expression calls, beyond ag_math.h. `converts`: it is a conversion to the
-    result's dtype. `expand`, of an expression that calls a function among others, makes the same number, to the last
-    bit, of the op that is this function and others.
+    `precedence`: of the expression's outermost operator; `operand_precedence` is the least precedence of an operand
+    without parentheses (one value, or one per operand). `cheap` expressions may be computed again rather than stored.
+    `calls`: whether it calls a function that ag_math.h also has without branches, for vectors. `header` declares the
+    functions that the expression calls beyond ag_math.h. `converts`: it is a conversion to the result's dtype.
+    `expand`, of an expression that calls a function among others, computes the same number, to the last bit, by the op
+    of this function and other ops.
     """
 
     c: str
@@ -91,7 +91,7 @@ class Reduce:
 
 
 class ViewKind(Enum):
-    """What a view does to the axes of its operand."""
+    """The effect of a view on the axes of its operand."""
 
     PERMUTE = auto()  # `dims`: in another order
     RESHAPE = auto()  # `shape`: the same elements in row-major order
@@ -106,8 +106,8 @@ class View:
 
     `dims(in_shape, out_shape, attrs)` gives for each axis of the result the operand's axis that it indexes, or
     None for an axis that indexes none (a 1, or a broadcast); it returns None itself when axes are split or
-    merged, as by a general reshape. In a window, index i along an axis of the result is starts[axis] + i *
-    steps[axis] along that of the operand.
+    merged, as by a general reshape. In a window, index i along an axis of the result is starts[axis] + i * steps[axis]
+    along the operand's axis.
     """
 
     dims: Callable[[Shape, Shape, Attrs], tuple[int | None, ...] | None]
@@ -160,8 +160,8 @@ class Range:
 
 @dataclass(frozen=True)
 class Tile:
-    """What a tile of a result is computed of: these ranges of operands, by index, and the whole of the others, with
-    these attributes changed."""
+    """The computation of a tile of a result: the op reads these ranges of operands, by index, and all of the others,
+    with these attributes changed."""
 
     ranges: Mapping[int, Range]
     changes: Attrs = field(default_factory=dict)
@@ -215,11 +215,12 @@ class Moded:
 
 @dataclass(frozen=True)
 class Composite:
-    """Expanded into other ops once gradients are known: `expand(operands, attrs)` gives the results. An op is one where
-    its gradient takes less than those of its parts, or loses less to rounding. Its operand 0 has the axes of its
-    results; `attrs["axes"]` are those which its statistics keep with extent 1, as other operands have them, or whose
-    elements are others. `elementwise`: each element of the result depends on those of the operands there alone, and the
-    op has no axes. `own_gradient`: the gradient is not the gradient of the result; such an op has no `axes`.
+    """Expanded into other ops once gradients are known: `expand(operands, attrs)` gives the results. An op is a
+    composite where its gradient takes less work than the gradients of its parts, or loses less to rounding. Its operand
+    0 has the axes of its results; `attrs["axes"]` are the axes that its statistics, and other operands, have with
+    extent 1, or along which it changes the elements. `elementwise`: each element of the result depends only on the
+    operands' elements at the same place, and the op has no axes. `own_gradient`: the gradient is not the gradient of
+    the result; such an op has no `axes`.
     """
 
     expand: Callable[[Sequence[Any], Attrs], Sequence[Any]]
@@ -239,7 +240,7 @@ class Scan:
 
 @dataclass(frozen=True)
 class Cond:
-    """Two regions of which one is run; an if statement whose branches are planned like entries."""
+    """Two regions, one of them is run; an if statement whose branches are planned like entries."""
 
 
 Lowering: TypeAlias = (

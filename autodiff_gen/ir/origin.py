@@ -1,8 +1,7 @@
-"""Where a node comes from: the module, the phase of training and the call of a function in which it is created, and
-what layers, losses and differentiation say of its results. Names, headings and comments in generated code are made of
-it; what is computed does not depend on it.
-
-A node keeps its origin when it is rewritten, so a value shares it with what takes its place.
+"""Where a node comes from: the module, the phase of training and the call of a function in which it is created, and the
+labels that layers, losses and differentiation give its results. Names, headings and comments in generated code are made
+from it; the computation does not depend on it. A node keeps its origin when it is rewritten, so a value shares it with
+its replacement.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from inspect import signature
 from typing import Any, ParamSpec, TypeVar
 
 FORWARD, LOSS, BACKWARD, UPDATE = "forward", "loss", "backward", "update"
-OPTIMIZER = "optimizer"  # the scope of what the updates of all parameters share
-OUTPUT = "out"  # the role of what a module returns
+OPTIMIZER = "optimizer"  # the scope of nodes that the updates of all parameters share
+OUTPUT = "out"  # the role of a module's result
 
 
 @dataclass(frozen=True)
 class Label:
-    """What a value is: `role` in the module `scope`, or the gradient or a copy of another value."""
+    """The meaning of a value: `role` in the module `scope`, or the gradient or a copy of another value."""
 
     role: str = ""
     scope: str = ""
@@ -52,9 +51,9 @@ class FunctionCall:
 
 @dataclass(eq=False, slots=True)
 class Origin:
-    """scope: the path of the layer to which the node belongs, as state_dict writes it; labels: what is known of single
+    """scope: the path of the layer to which the node belongs, as state_dict writes it; labels: the labels of single
     results; module: the path of the module that creates the node, which may be around that layer; again: the node
-    computes in the backward pass what the forward pass has computed; strip: of a node that computes a part of a value,
+    repeats a computation of the forward pass in the backward pass; strip: for a node that computes a part of a value,
     the region that is computed in strips and the number of the strip in it; call: the innermost call of a function that
     creates the node, or whose gradient the node computes; result_of: the call that returns the first result of the
     node."""

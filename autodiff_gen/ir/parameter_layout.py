@@ -49,7 +49,7 @@ class Storage:
 
     @property
     def of_zeros(self) -> Storage:
-        """That of optimizer state of the parameter."""
+        """The storage of the parameter's optimizer state."""
         return self
 
     def __str__(self) -> str:
@@ -92,7 +92,7 @@ class PartialStorage:
 
     @property
     def of_zeros(self) -> PartialStorage:
-        """That of optimizer state of the parameter, of which there is none for the rest."""
+        """The storage of the parameter's optimizer state, which has nothing for the rest."""
         return replace(self, rest=None, quantization=None)
 
     def _stored(self, array: Any) -> Any:

@@ -1,5 +1,5 @@
-"""What the integers of a quantised tensor represent, and the integer arithmetic between two of them: that of
-CMSIS-NN's default rounding, as in kernels/ag_quantization.h."""
+"""The real numbers that the integers of a quantised tensor represent, and the integer arithmetic between two such
+tensors: with CMSIS-NN's default rounding, as in kernels/ag_quantization.h."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class Quantization:
         return np.array(self.scales).reshape(-1, *(1,) * (len(shape) - 1 - axis))
 
     def moved(self, move: Callable[[Any], Any], shape: tuple[int, ...]) -> Quantization | None:
-        """That of an array of `shape` after `move`, which only moves elements; None where the scales are along no
-        single axis any more."""
+        """The quantisation of an array of `shape` after `move`, which only moves elements; None where the scales are no
+        longer along a single axis."""
         if self.axis is None:
             return self
         labels = np.broadcast_to(np.arange(len(self.scales)).reshape(self.along(shape).shape), shape)
@@ -64,7 +64,7 @@ class Quantization:
     def joined(
         self, parts: Sequence[tuple[Quantization, tuple[int, ...]]], join: Callable[[list[Any]], Any]
     ) -> Quantization | None:
-        """That of the array which `join` makes of arrays with these quantisations and shapes, of which this one is the
+        """The quantisation of the array that `join` makes from arrays with these quantisations and shapes, this one
         first; None where the scales are along no single axis."""
         after = join([np.broadcast_to(q.along(shape), shape) for q, shape in parts])
         for axis, extent in enumerate(after.shape):

@@ -1,4 +1,4 @@
-"""Tiles: of which parts of its operands an op computes a part of its result, a range along one axis.
+"""Tiles: the parts of its operands from which an op computes a part of its result, a range along one axis.
 
 Where results are sums, an op also computes terms of them, each of a range of an operand.
 """
@@ -108,13 +108,13 @@ def axis_of_result(node: Node, operand: int, axis: int) -> int | None:
 
 
 def computed(node: Node, tile: Tile, operands: tuple[Value, ...]) -> Node:
-    """The node that computes a tile, of the parts of the operands that it needs."""
+    """The node that computes a tile from the parts of the operands that it needs."""
     attrs = {**node.attrs, **tile.changes}
     return Node(node.op, operands, attrs, inferred(node.op, [v.type for v in operands], attrs))
 
 
 def indices(node: Node, at: Range) -> Value:
-    """A part of what an op without operands gives, which is the index of each element."""
+    """A part of the result of an op without operands, which is the index of each element."""
     assert isinstance(node.op.lower, Iota)
     shape = node.results[0].type.shape
     strides = node.attrs.get("strides", row_major(shape))

@@ -28,7 +28,7 @@ from .views import layout
 
 
 def view_kind(node: Node) -> ViewKind | None:
-    """What a view does to the axes; None for a node that is no view."""
+    """The effect of a view on the axes; None for a node that is no view."""
     return node.op.lower.kind if isinstance(node.op.lower, View) else None
 
 
@@ -43,7 +43,7 @@ def is_plain_product(node: Node) -> bool:
 
 
 def by_rows(node: Node, operands: tuple[Value, ...]) -> Value | None:
-    """What a node computes of these operands, completed by rows in a fused loop; None where it cannot be."""
+    """The result of a node with these operands, completed by rows in a fused loop; None where it cannot be."""
     op = in_form(node.op, ByRows)
     if op is None:
         return None
@@ -53,7 +53,7 @@ def by_rows(node: Node, operands: tuple[Value, ...]) -> Value | None:
 
 
 def in_one_call(node: Node, operands: tuple[Value, ...]) -> Value:
-    """What a node that completes a matrix by rows computes of these operands, in one call."""
+    """The result of a node that completes a matrix by rows with these operands, computed in one call."""
     assert isinstance(node.op.form, ByRows)
     value: Value = node.op.form.in_one_call(operands, node.attrs)
     return value
@@ -138,7 +138,7 @@ def compared_with_their_extremes(nodes: Iterable[Node]) -> set[Value]:
     }
 
 
-_NOT_COMPARED = ("exact", "index_of_inputs")  # what the other attributes and the operands say
+_NOT_COMPARED = ("exact", "index_of_inputs")  # implied by other attributes or the operands
 
 
 def _key(attr: Any) -> Any:

@@ -165,7 +165,7 @@ class Type:
         return Type(self.dtype, shape, self.quantization)
 
     def moved(self, move: Callable[[Any], Any], shape: Shape) -> Type:
-        """That of the array of `shape` that `move`, which only moves elements, makes of one of this type."""
+        """The type of the array of `shape` that `move`, which only moves elements, makes from an array of this type."""
         of = self.quantization
         return Type(self.dtype, shape, of and of.moved(move, planned(self.shape)))
 
@@ -228,7 +228,7 @@ def normalise_axes(axes: int | tuple[int, ...] | None, rank: int) -> tuple[int, 
 
 
 def conversion(*types: Type) -> str:
-    """How to convert operands of these types to what an op takes, for messages."""
+    """How to convert operands of these types to a type that an op accepts, for messages."""
     if all(t.quantization is None for t in types):
         return "convert with F.to first"
     return "use F.dequantize first, or the functions F.quantized_... on s8, where low=zero_point is a ReLU"

@@ -14,8 +14,8 @@ from .types import Type, varies
 def verify(graph: Graph, verified: dict[Node, tuple[Value, ...]] | None = None) -> None:
     """Raise GraphError, which names the node or the output, unless every rule of the IR holds: operands are defined
     before they are used and inside the graph, types are those that the ops infer, names are unique, updates have the
-    types of their states. `verified`: nodes that were checked before, with their operands, to which those of this graph
-    are added.
+    types of their states. `verified`: nodes that were checked before, with their operands; the nodes of this graph are
+    added.
     """
     verified = {} if verified is None else verified
     known = {v.node for v in graph.inputs}
@@ -73,8 +73,8 @@ def _reader(graph: Graph, leaf: Node) -> str:
 
 
 def _check_node(graph: Graph, node: Node, nodes: Sequence[Node]) -> None:
-    """A node among those of its graph or region. An operand that is older than the node is defined before it; types
-    that the op's rule gave for these operands are not inferred again."""
+    """Check a node of `nodes`, the nodes of its graph or region. An operand that is older than the node is defined
+    before it; types that the op's rule gave for these operands are not inferred again."""
     for v in node.operands:
         source = v.node
         if source.serial >= node.serial and source not in nodes[: nodes.index(node)]:
@@ -97,8 +97,8 @@ def _check_types(graph: Graph, node: Node) -> None:
 
 
 def _check_regions(graph: Graph, node: Node) -> None:
-    """Regions read nothing but their params; those of fused nodes are flattened, so their types are their own, and what
-    their loops store is no view of it."""
+    """Regions read only their params. The regions of fused nodes are flattened, so the types of their nodes are not
+    checked. Their loops store no views."""
     for region in node.regions:
         params = {v.node for v in region.params}
         for inner in region.nodes:
@@ -117,8 +117,8 @@ def _check_regions(graph: Graph, node: Node) -> None:
 
 
 def _check_signature(graph: Graph, node: Node, region: Region) -> None:
-    """The params of a region are the operands, and its results those of the node; of a scan only the carries and the
-    counts, as the others have a time axis outside."""
+    """The params of a region have the types of the operands, and its results the types of the node's results; in a scan
+    only the carries and the counts, as the others have a time axis outside."""
     operands, results = _types(node.operands), _types(node.results)
     params, ends = _types(region.params), _types(region.results)
     if isinstance(node.op.lower, Cond):

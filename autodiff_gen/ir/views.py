@@ -81,9 +81,7 @@ def view_layout(view: Node, at: Strided) -> Strided | None:
 
 
 def split_or_merge(at: Strided, out: Shape) -> tuple[int, ...] | None:
-    """Strides of a general reshape: merge what is contiguous, then cut; None where the elements do not
-    line up.
-    """
+    """Strides of a general reshape: merge contiguous axes, then cut; None where the elements do not line up."""
     merged: list[tuple[Size, int]] = []
     for d, s in zip(at.shape, at.strides, strict=True):
         if d == 1:
@@ -94,7 +92,7 @@ def split_or_merge(at: Strided, out: Shape) -> tuple[int, ...] | None:
             merged.append((d, s))
     strides: list[int] = []
     blocks = list(reversed(merged))
-    rest: Size = 1  # what is left of the current block, innermost axes first
+    rest: Size = 1  # the remaining extent of the current block, innermost axes first
     step = 1
     for d in reversed(out):
         if d == 1:

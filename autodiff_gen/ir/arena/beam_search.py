@@ -1,8 +1,8 @@
 """A beam search for an order of steps with a low peak of live bytes, exact while it holds all states.
 
-Which steps are done decides what is live, so states with the same done set are compared and only the best is
-kept. A step that needs no more than the peak so far and leaves no more bytes alive than before is taken at
-once: no order gains by putting it off.
+The steps that are done decide which buffers are live, so states with the same done set are compared and only the best
+is kept. A step that needs no more than the peak so far and leaves no more bytes alive than before is taken at once: no
+order gains by putting it off.
 """
 
 from __future__ import annotations

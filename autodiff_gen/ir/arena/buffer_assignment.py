@@ -21,8 +21,8 @@ _Offsets: TypeAlias = tuple[dict[int, int], int]  # offsets by key, and the peak
 
 @dataclass(frozen=True)
 class Buffer:
-    """`bytes` needed from step `start` to step `end`, both included, at a multiple of `alignment`, which is that of all
-    buffers; and `later` fewer bytes at the same offset, each (bytes, start, end). Equal ones are distinct by `key`."""
+    """`bytes` needed from step `start` to step `end`, both included, at a multiple of `alignment`, which all buffers
+    share; and `later` fewer bytes at the same offset, each (bytes, start, end). Equal ones are distinct by `key`."""
 
     key: int
     bytes: int
@@ -136,8 +136,8 @@ def _improved(
     effort: int,
     first_fit: Callable[[Sequence[Buffer]], _Offsets],
 ) -> _Offsets:
-    """The best of changed orders, each followed by the rest, of which no more than `effort` buffers are placed in all:
-    buffers that exceed the bound come earlier the next time (squeaky wheel optimization, Joslin and Clements 1999)."""
+    """The best of changed orders, each followed by the rest; all orders together place at most `effort` buffers.
+    Buffers that exceed the bound come earlier the next time (squeaky wheel optimization, Joslin and Clements 1999)."""
     generator = random.Random(1)
     best: _Offsets | None = None
     while best is None or (best[1] > bound and effort > 0):

@@ -11,9 +11,9 @@ Move: TypeAlias = tuple[int, list[int]]  # steps in another order, from this pla
 
 
 def improved(problem: Problem, order: Sequence[int], least: tuple[int, int] = (0, 0)) -> list[int]:
-    """The order after moves that lower the peak, or have fewer steps that reach it: what is alive at the peak, and
-    not needed there, is read for the last time before it, or computed after it. least: a peak and a number of steps
-    that no order is below."""
+    """The order after moves that lower the peak, or have fewer steps that reach it: a move puts the last read of a
+    buffer before the peak, or its computation after the peak, if no step needs the buffer there. least: a peak and a
+    number of steps that no order is below."""
     known = _Order(problem, order)
     above, below = _dependences(problem, order) if known.height > least else ([], [])
     while known.height > least:

@@ -1,5 +1,5 @@
-"""The order of the steps: the one with the lowest peak of live bytes that a beam search finds (exact on small
-graphs) and a local search improves, with steps that enlarge what is live put off where that does not raise it.
+"""The order of the steps with the lowest peak of live bytes. A beam search finds it (exact on small graphs), and a
+local search improves it. Steps that enlarge the live bytes are put off where that does not raise the peak.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def order_steps(steps: Steps, least: tuple[int, int] = (0, 0)) -> tuple[int, ...
 
 @lru_cache(maxsize=16)
 def problem_of(steps: Steps) -> Problem:
-    """What follows for each step; graphs that differ often have the same steps."""
+    """The tables of each step; different graphs often have the same steps."""
     return Problem(steps)
 
 

@@ -1,5 +1,5 @@
-"""What an order of steps costs: each step makes buffers and reads some, and a buffer is alive from the step that makes
-it to the last that reads it. Sets of steps are integers with a bit for each step.
+"""The memory that an order of steps needs: each step makes buffers and reads some, and a buffer is alive from the step
+that makes it to the last step that reads it. Sets of steps are integers with a bit for each step.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Steps:
-    """What an order of steps 0..S-1 depends on.
+    """The data of steps 0..S-1 that an order depends on.
 
     before[s]: the steps that must come earlier than step s; makes[s], reads[s]: the buffers that it produces and reads;
-    reuses[s]: for buffers that it produces, those that it reads whose memory they can have, if it is the last to read
-    them; scratch[s]: bytes that it needs for itself; sizes: the bytes of each buffer.
+    reuses[s]: for each buffer that it produces, the buffers that it reads and whose memory the new one can reuse, if no
+    later step reads them; scratch[s]: bytes that it needs for itself; sizes: the bytes of each buffer.
     """
 
     before: Sequence[Sequence[int]]
@@ -29,7 +29,7 @@ class Steps:
 
 
 class Problem:
-    """What follows for each step."""
+    """Tables derived from the steps."""
 
     def __init__(self, steps: Steps) -> None:
         before, makes, reads, size = steps.before, steps.makes, steps.reads, steps.sizes
@@ -101,7 +101,8 @@ class Problem:
         return size
 
     def needed(self, left: int, s: int) -> int:
-        """The bytes that step s needs beside what is alive before it, where the steps in `left` are not done."""
+        """The bytes that step s needs in addition to the live bytes before it, where the steps in `left` are not
+        done."""
         size = self.during[s]
         taken: set[int] = set()
         for saved, buffers in self.reuses[s]:
