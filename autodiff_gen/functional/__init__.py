@@ -53,7 +53,7 @@ from .softmax import *
 from .sorting import *
 from .tensor_methods import install as _install
 
-# What a module of this package exports is in its own __all__.
+# A module of this package lists its exports in its __all__.
 __all__ = sorted(name for name, value in globals().items() if _inspect.isfunction(value) and name[0] != "_")
 
 # Each call from outside of the package is a call of a function that comments and names of generated code know.

@@ -1,4 +1,5 @@
-"""Activation functions. `inplace` is accepted and ignored: buffer assignment decides what is updated in place."""
+"""Activation functions. `inplace` is accepted and ignored: buffer assignment decides which values are updated in
+place."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 _THREE_AXES = "images have two axes: use {}2d on [N, C * D, H, W], or F.scan over the third axis"
-_IN_PLACE = "use F.{}: buffer assignment decides what is updated in place"
+_IN_PLACE = "use F.{}: buffer assignment decides which values are updated in place"
 _INDICES = "use F.{} for the values; max_pool2d's gradient finds its element itself"
 _MASKED = "its result's size depends on values; use F.where with a mask"
 _NO_NUMBERS = (

@@ -1,4 +1,4 @@
-"""Values with gradients of their own."""
+"""Values with custom gradients."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def custom_gradient(
 def custom_gradient(
     result: Any, gradient: Any, inputs: Sequence[Any], input_gradients: Sequence[Any]
 ) -> Value | tuple[Value, ...]:
-    """`result`, whose gradient does not go to what it was computed from, but to `inputs` as `input_gradients`.
+    """`result`, whose gradient does not propagate through its computation, but becomes `input_gradients` of `inputs`.
 
     gradient: `gradient_of(result)`, from which input_gradients are computed; they have the shapes of the inputs.
     Several results, given as a tuple with a tuple of gradients, are a tuple.

@@ -39,7 +39,7 @@ def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float =
 def pairwise_distance(
     x1: TensorLike, x2: TensorLike, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Value:
-    """norm(x1 - x2 + eps, p) along the last axis: of [N, D] and [N, D], or of what broadcasts. p as for F.norm."""
+    """norm(x1 - x2 + eps, p) along the last axis, of [N, D] and [N, D], or shapes that broadcast. p as for F.norm."""
     a, b = _together("pairwise_distance", x1, x2)
     return norm(a - b + number_of("pairwise_distance", "eps", eps, 0.0), p, -1, keepdim)
 

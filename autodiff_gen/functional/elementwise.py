@@ -169,7 +169,7 @@ def sigmoid(input: TensorLike) -> Value:
 
 
 def relu(input: TensorLike, inplace: bool = False) -> Value:
-    """max(input, 0). `inplace` is ignored: buffer assignment decides what is updated in place."""
+    """max(input, 0). `inplace` is ignored: buffer assignment decides which values are updated in place."""
     return apply("relu", input)
 
 
@@ -188,9 +188,9 @@ def minimum(input: TensorLike, other: TensorLike) -> Value:
 
 
 def clamp(input: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Value:
-    """input between min and max, numbers or tensors that broadcast, either of which may be None; max where min > max.
-    The gradient of input is 1 between the limits and 0 beyond. At a limit that is a number it is 0; at a limit that is
-    a tensor, input and limit get half each. PyTorch does the same from 2.14 on; before, input got all of it."""
+    """input between min and max, numbers or tensors that broadcast, or None; max where min > max. The gradient of input
+    is 1 between the limits and 0 beyond. At a limit that is a number it is 0; at a limit that is a tensor, input and
+    limit get half each. PyTorch does the same from 2.14 on; before, input got all of it."""
     x, min, max = as_value(input), plain(min), plain(max)
     if x.type.quantization is not None:
         raise shape_error("clamp", [x], conversion(x.type))

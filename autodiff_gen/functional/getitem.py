@@ -147,7 +147,7 @@ def _at_indices(name: str, x: Value, chosen: Sequence[tuple[int, Value]]) -> Val
     axes, indices = [axis for axis, _ in chosen], [i for _, i in chosen]
     first = axes[0]
     if axes != list(range(first, first + len(axes))):
-        raise shape_error(name, [x], "indices in arrays must be those of successive axes")
+        raise shape_error(name, [x], "indices in arrays must be for successive axes")
     if (
         len(axes) == 2
         and indices[1].shape == (x.shape[first],)

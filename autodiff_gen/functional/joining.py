@@ -26,7 +26,7 @@ def _list(name: str, tensors: Any) -> list[Value]:
 
 def cat(tensors: Sequence[Any], dim: int = 0) -> Value:
     """The concatenation of values along `dim`; their other extents are the same. Along a batch that varies, floats and
-    integers of one byte can be joined, all of which follow the batch."""
+    integers of one byte can be joined if all follow the batch."""
     values = _list("cat", tensors)
     axis = axis_of("cat", values[0], dim)
     for v in values:

@@ -133,8 +133,8 @@ def group_norm(
 def local_response_norm(
     input: TensorLike, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Value:
-    """Krizhevsky et al. 2012, as in PyTorch: input [N, C, ...] / (k + alpha * mean)^beta, where mean is that of the
-    squares of `size` neighbouring channels; channels outside count as 0."""
+    """Krizhevsky et al. 2012, as in PyTorch: input [N, C, ...] / (k + alpha * mean)^beta, with the mean of the squares
+    of `size` neighbouring channels; channels outside count as 0."""
     x, name = as_value(input), "local_response_norm"
     width = whole(name, x, "size", size)
     if x.ndim < 3 or width < 1:

@@ -53,7 +53,7 @@ def linear(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None
     """input . weight' + bias: [..., in], [out, in], [out] -> [..., out]."""
     x, w = as_value(input), as_value(weight)
     if w.ndim != 2 or x.ndim == 0 or x.shape[-1] != w.shape[1]:
-        raise shape_error("linear", [x, w], "the input's last extent must be that of the weight [out, in]")
+        raise shape_error("linear", [x, w], "the input's last extent must be the weight's, [out, in]")
     y = matmul(x, transposed(w))
     if bias is None:
         return y

@@ -230,7 +230,7 @@ def quantized_mul(
 
 
 def clamped(q: Value, low: int, high: int, clamp_gradient: str) -> Value:
-    """An s8 tensor between the limits, which are none where they are beyond those of s8."""
+    """An s8 tensor between the limits; the tensor itself where the limits are beyond the range of s8."""
     op, convention = with_convention("clamp_s8", clamp_gradient)
     return q if low < LOW and high > HIGH else apply(op, q, low=low, high=high, **convention)
 

@@ -31,7 +31,7 @@ def is_whole(number: Any) -> bool:
 
 
 def quantization_of(name: str, scale: Any, zero_point: Any) -> Quantization:
-    """The quantisation with one scale. Raises ShapeError for what is no number or out of range."""
+    """The quantisation with one scale. Raises ShapeError for arguments that are no numbers or out of range."""
     scale, zero_point = plain(scale), plain(zero_point)
     if not isinstance(scale, int | float) or isinstance(scale, bool):
         raise ShapeError(f"{name}: scale={one_line(scale)} must be a number")

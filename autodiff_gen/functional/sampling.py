@@ -21,8 +21,8 @@ __all__ = ["affine_grid", "grid_sample"]
 
 
 def affine_grid(theta: TensorLike, size: Sequence[int], align_corners: bool = False) -> Value:
-    """The positions [N, H, W, 2] in -1 to 1 that matrices theta [N, 2, 3] map those of an image [N, C, H, W] to; of its
-    size (N, C, H, W) only H and W are read."""
+    """The positions [N, H, W, 2], in -1 to 1, to which matrices theta [N, 2, 3] map the positions of an image of size
+    (N, C, H, W); only H and W are read."""
     t, name = as_value(theta), "affine_grid"
     sizes = list_of(name, t, "size", size)
     if t.ndim != 3 or t.shape[1:] != (2, 3) or len(sizes) != 4:
@@ -52,8 +52,8 @@ def grid_sample(
 ) -> Value:
     """Images [N, C, H, W] at the positions of a grid [N, Ho, Wo, 2], x before y, -1 and 1 the borders: [N, C, Ho, Wo].
 
-    mode: "bilinear", "nearest" or "bicubic". padding_mode: what is outside of the image: "zeros", its "border", or its
-    "reflection". align_corners: -1 and 1 are the centres of the pixels at the corners.
+    mode: "bilinear", "nearest" or "bicubic". padding_mode: the values outside of the image: "zeros", its "border", or
+    its "reflection". align_corners: -1 and 1 are the centres of the pixels at the corners.
     """
     image, g, name = as_value(input), as_value(grid), "grid_sample"
     if image.ndim != 4 or g.ndim != 4 or g.shape[3] != 2 or g.shape[0] != image.shape[0]:

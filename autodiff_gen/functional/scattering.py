@@ -1,4 +1,4 @@
-"""Elements that are replaced at indices, or combined with what is there.
+"""Elements that are replaced at indices, or combined with the elements there.
 
 Sums have kernels. Products and extremes compare each index with each place of the axis: the cost is the product of both
 extents, and nothing is stored for it.

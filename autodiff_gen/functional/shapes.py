@@ -109,14 +109,14 @@ def flatten(input: TensorLike, start_dim: int = 0, end_dim: int = -1) -> Value:
 
 
 def unflatten(input: TensorLike, dim: int, sizes: Sequence[int]) -> Value:
-    """The axis `dim` split into several of the extents `sizes`, one of which may be -1."""
+    """The axis `dim` split into axes with the extents `sizes`; one may be -1."""
     x = as_value(input)
     axis = axis_of("unflatten", x, dim)
     inner: Shape = list_of("unflatten", x, "sizes", sizes)
     d = x.shape[axis]
     if sum(1 for s in inner if s == -1) > 1 or (isinstance(d, Dim) and -1 not in inner):
         raise shape_error(
-            "unflatten", [x], f"sizes={list(inner)}: one extent may be -1; that of the batch axis is"
+            "unflatten", [x], f"sizes={list(inner)}: one extent may be -1; the batch axis must be"
         )
     if -1 in inner:
         rest = product(tuple(s for s in inner if s != -1))

@@ -122,8 +122,8 @@ _VARIADIC = ["expand", "flip", "permute", "repeat", "reshape", "tile"]
 
 
 def install(functions: Mapping[str, Any]) -> None:
-    """Install operators and methods on Value, and on Dim those whose result is no extent; `functions`: those of
-    `functional` by name."""
+    """Install operators and methods on Value, and on Dim the operators whose result is no extent; `functions`: the
+    functions of `functional` by name."""
     for name in ("add", "sub", "mul", "truediv", "pow"):
         for method in (f"__{name}__", f"__r{name}__"):
             setattr(Dim, method, _of_extent(method, getattr(Dim, method, None)))
@@ -183,8 +183,8 @@ def _variadic(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_extent(method: str, own: Callable[[Dim, Any], Any] | None) -> Callable[[Dim, Any], Any]:
-    """An operator of an extent and a number: that of Dim, `own`, where there is one, otherwise that of its number as a
-    float, a graph value."""
+    """An operator of an extent and a number: Dim's operator `own` where there is one, otherwise the operator of graph
+    values, with the extent as a float."""
 
     def operate(self: Dim, other: Any) -> Any:
         result = own(self, other) if own is not None else NotImplemented

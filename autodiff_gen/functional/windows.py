@@ -1,7 +1,7 @@
 """Helpers of convolution and pooling: arguments that are numbers or tuples, and images with the channels last.
 
-PyTorch's images are [N, C, H, W] or [C, H, W], and [N, C, L] or [C, L] for the functions of one axis; those of ops are
-[n, h, w, c]. The permutes between them are views.
+PyTorch's images are [N, C, H, W] or [C, H, W], and [N, C, L] or [C, L] for the functions of one axis; the images of ops
+are [n, h, w, c]. The permutes between them are views.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ OVERWRITES: dict[str, Factor] = {"alpha": 1.0, "beta": 0.0}  # the factors of a 
 
 
 def register_added(name: str, op: Op) -> Op:
-    """The op `name`, which adds the result of `op` to memory. Its operands are those of `op`, the old value and alpha.
-    The kernel of `op` has the factors alpha and beta."""
+    """The op `name`, which adds the result of `op` to memory. Its operands are the operands of `op`, the old value and
+    alpha. The kernel of `op` has the factors alpha and beta."""
 
     def infer(*types: Type, beta: float, negate: bool, **attrs: Any) -> Type:
         *operands, old, alpha = types

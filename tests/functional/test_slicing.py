@@ -166,7 +166,7 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: X[:, [True, False]], "a mask of axis 1 must have 3 elements, some of them True$"),
     (lambda: X[[]], "list cannot be an index"),
     (lambda: X[[0.5]], "list cannot be an index"),
-    (lambda: X[None][[0], :, [0, 0]], "indices in arrays must be those of successive axes$"),
+    (lambda: X[None][[0], :, [0, 0]], "indices in arrays must be for successive axes$"),
     (lambda: N[[0, 0]], "axis 0 is the batch axis"),
     (lambda: X[X > 0.0], "Value cannot be an index; .*masks of values .* F.where"),
     (lambda: X[True], "bool cannot be an index"),

@@ -157,10 +157,10 @@ def _expanded(operands: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
 
 def _vjp(dys: OptionalValues, inputs: Values, outs: Values, attrs: Attrs, wanted: Wanted) -> OptionalValues:
     """With the sums s = sum(dy) and d = sum(dy * (x - mean)) over n elements, Ioffe and Szegedy's chain of gradients is
-    dx = (dy - s / n - (x - mean) * inv_std^2 d / n) * inv_std * weight, dweight = d * inv_std and dbias = s. With
-    a weight, what is the same for all elements is computed first: dx = offset - x * slope + dy * scale. A weight that
-    varies along axes is applied to the sums over the others, as in PyTorch's group_norm. Without one, as in a layer
-    norm, whose weight is applied to the result, x - mean is stored and read."""
+    dx = (dy - s / n - (x - mean) * inv_std^2 d / n) * inv_std * weight, dweight = d * inv_std and dbias = s. With a
+    weight, the terms that are the same for all elements are computed first: dx = offset - x * slope + dy * scale. A
+    weight that varies along axes is applied to the sums over the others, as in PyTorch's group_norm. Without one, as in
+    a layer norm, whose weight is applied to the result, x - mean is stored and read."""
     (dy, d_mean, d_var, d_inv_std), (x, *weights) = dys, inputs
     _, mean, _, inv_std = outs
     axes = normalise_axes(attrs["axes"], len(x.type.shape))
@@ -210,8 +210,8 @@ _TORCH = (
 
 standardize = define(
     # (x - mean) * inv_std * weight + bias, the mean, the biased variance and inv_std = 1 / sqrt(variance + eps)
-    # over the axes, which the statistics keep with extent 1. The weight and the bias, of which both, the weight
-    # alone or none are given, are constant along at least one of them.
+    # over the axes, which the statistics keep with extent 1. The weight and the bias are constant along at least one of
+    # the axes; the bias, or both, may be missing.
     "standardize",
     infer=_type,
     ref=_ref,

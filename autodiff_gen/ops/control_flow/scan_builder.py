@@ -2,7 +2,7 @@
 
 Operands: the initial carries, the sequences that are indexed along their first axis (xs), and captures. Results: the
 final carries, then one stack for each further result of the region: the outputs of the step (ys), the old carries, and
-the products, some of which the backward pass reads. Dead-code elimination removes unused stacks.
+the products. The backward pass reads some of them; dead-code elimination removes unused stacks.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def make_scan(
 
 
 def shortened(node: Node, operands: tuple[Value, ...], length: int) -> Node:
-    """The scan with another number of iterations, over operands of which the sequences are so long."""
+    """The scan with another number of iterations; the sequences among `operands` have this length."""
     types = [v.type for v in node.results[: node.attrs["carries"]]]
     for v, axis in zip(node.results[len(types) :], node.attrs["axes"], strict=True):
         shape = v.type.shape

@@ -1,5 +1,5 @@
-"""Activation functions. A gradient is computed from the result if that determines it, so that the operand need not be
-stored; otherwise from the operand alone, as in PyTorch."""
+"""Activation functions. A gradient is computed from the result if the result determines it, so that the operand need
+not be stored; otherwise only from the operand, as in PyTorch."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Masks of a bit for each element (runtime/ag_bits.h), which the pass pack_masks and limits of quantised tensors use.
-The bits of all axes but that of a batch that may vary are packed, in the order of memory; the first element is the
-lowest bit, and bits after the last element are 0."""
+The bits of all axes are packed in the order of memory, except along a batch axis that may vary; the first element is
+the lowest bit, and bits after the last element are 0."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def packed(mask: Callable[..., Value], operands: Sequence[Value], shape: Shape) 
 
 
 def unpacked(bytes: Value, shape: Shape) -> Value:
-    """The mask of this shape, of its bits: those of the axes from the last one of `bytes` on."""
+    """The mask of this shape, from its bits. The last axis of `bytes` has the bits of the mask's axes from there on."""
     k = bytes.ndim - 1
     index = apply("iota", size=shape[k:])
     return apply("has_bit", apply("index_select", bytes, apply("byte_of_bit", index), dim=k), index)

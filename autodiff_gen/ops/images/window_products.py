@@ -198,7 +198,8 @@ class WindowProduct:
         return axes is not None and axes[0] != axes[1]
 
     def _of_channels(self, k: int, attrs: Attrs) -> Mapping[int, int]:
-        """{operand: axis} of which a channel of x (k = 0, from dy and w) or of y (k = 1, from x and w) is computed."""
+        """{operand: axis}: the axes of the channels from which a channel of x (k = 0, from dy and w) or of y (k = 1,
+        from x and w) is computed."""
         axes = self.channels(attrs)
         if axes is None:
             return {}

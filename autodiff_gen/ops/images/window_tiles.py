@@ -35,8 +35,8 @@ def _padding(attrs: Attrs, k: int, before: int, after: int) -> dict[str, Any]:
 
 
 def of_gradient(at: Range, dy: Shape, kernel: Pair, attrs: Attrs) -> tuple[Range, dict[str, Any]] | None:
-    """The rows or columns of dy of which a range of dx is computed, with the size of that range and the padding; None
-    where no window reads it."""
+    """The rows or columns of dy from which a range of dx is computed, with the size of the range and the padding; None
+    where no window reads the range."""
     k = at.axis - ROWS
     stride, dilation, before = attrs["stride"][k], attrs["dilation"][k], attrs["padding"][2 * k]
     extent = dy[at.axis]

@@ -30,8 +30,8 @@ def windows(
 
 
 def image(x: Type) -> tuple[int, int, int]:
-    """h, w, c of x[n, h, w, c]. Raises ShapeError unless x is a float with 4 axes, of which only the first may be the
-    batch axis."""
+    """h, w, c of x[n, h, w, c]. Raises ShapeError unless x is a float with 4 axes; only the first may be the batch
+    axis."""
     check_float(x)
     return image_axes(x)
 

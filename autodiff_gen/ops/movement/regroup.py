@@ -22,7 +22,7 @@ def _type(x: Type, *, shape: Shape) -> Type:
     check_float(x)
     few, many = sorted((x.shape, tuple(shape)), key=len)
     if len(many) != len(few) + 1 or few[1:] != many[2:] or few[0] != product(many[:2]):
-        raise ShapeError(f"the shape {list(shape)} is not that of the same rows in groups, or of all of them")
+        raise ShapeError(f"the shape {list(shape)} must have the same rows in groups, or without groups")
     return Type(x.dtype, tuple(shape))
 
 

@@ -1,5 +1,5 @@
-"""Ops with an epilogue, y = min(max(scale * y + bias + residual, low), high), of which each part may be missing; the
-limits hold where low < high. They are made by the pass fuse_epilogues, after differentiation."""
+"""Ops with an epilogue, y = min(max(scale * y + bias + residual, low), high). Each part may be missing; the limits hold
+where low < high. The pass fuse_epilogues makes these ops, after differentiation."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ FACTORS = 2  # the operands of the op itself; operands of the epilogue follow
 
 
 def register_with_epilogue(name: str, op: Op) -> Op:
-    """The op `name`, which computes `op`, and then an epilogue. attrs["epilogue"] lists the operands that follow
-    those of `op`, low and high are the limits, and `activation` is the name of the op that sets them, for comments."""
+    """The op `name`, which computes `op`, and then an epilogue. attrs["epilogue"] lists the operands that follow the
+    operands of `op`, low and high are the limits, and `activation` is the name of the op that sets them, for
+    comments."""
 
     def infer(
         *types: Type, epilogue: Sequence[str], activation: str, low: float, high: float, **attrs: Any

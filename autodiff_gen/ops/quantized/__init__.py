@@ -1,1 +1,1 @@
-"""Ops on tensors of 8-bit integers, and what they compute of the ops on floats."""
+"""Ops on tensors of 8-bit integers, and the ops on floats that they correspond to."""

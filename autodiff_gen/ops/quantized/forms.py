@@ -1,5 +1,5 @@
-"""Which op on quantised tensors computes what an op, or several, compute on floats: read by frontends/quant/convert.py.
-What is elementwise, a view or a sum needs no entry: its traits say what it computes."""
+"""The ops on quantised tensors that correspond to one or several ops on floats, read by frontends/quant/convert.py.
+Elementwise ops, views and sums need no entry: their traits describe their computation."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .softmax import LARGEST_ROW
 
 @dataclass(frozen=True)
 class Product:
-    """The product of a tensor, channels last, and weights. op: that on s8, with these attributes of its own beside
-    those of the op on floats; rank: of the weights of the op on floats; order: their axes, and -1 for one of extent 1,
-    in the order of PyTorch's weight [out, in / groups, ...]."""
+    """The product of a tensor, channels last, and weights. op: the op on s8, with these attributes in addition to the
+    attributes of the op on floats; rank: of the weights of the op on floats; order: their axes, and -1 for an axis of
+    extent 1, in the order of PyTorch's weight [out, in / groups, ...]."""
 
     op: str
     rank: int
@@ -34,7 +34,8 @@ class Product:
 
 @dataclass(frozen=True)
 class Pooling:
-    """op: that on s8; attributes: its own, from those of the op on floats, None where it has none."""
+    """op: the op on s8; attributes: its attributes, from the attributes of the op on floats; None where s8 has no such
+    op."""
 
     op: str
     attributes: Callable[[Attrs], dict[str, Any] | None]
@@ -76,12 +77,12 @@ _FORMS: Mapping[str, QuantizedForm] = {
 
 
 def quantized_form(op: Op) -> QuantizedForm | None:
-    """That of an op on floats, if it has one."""
+    """The quantised form of an op on floats, if it has one."""
     return _FORMS.get(op.name)
 
 
 def softmax_form(v: Value) -> Softmax | None:
-    """That of softmax along one axis, if v is its result."""
+    """The quantised form of softmax along one axis, if v is the result of such a softmax."""
     if v.node.op.name != "softmax":
         return None
     (x,), (axis, *others) = v.node.operands, v.node.attrs["axes"]

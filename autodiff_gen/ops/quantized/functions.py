@@ -47,8 +47,8 @@ lookup_s8 = define(
 
 @dataclass(frozen=True)
 class Slopes:
-    """The derivative of a function of real numbers at those of each integer, 0 where the function is beyond the numbers
-    that its result represents."""
+    """The derivative of a function at the real number of each integer, 0 where the function is beyond the numbers that
+    its result represents."""
 
     numbers: tuple[float, ...]
 

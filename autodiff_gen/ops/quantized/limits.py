@@ -79,10 +79,11 @@ def with_convention(op: str, clamp_gradient: str) -> tuple[str, dict[str, Any]]:
 
 
 def through_limits(gradients: Gradients, of_s8: bool = False, mask: str = "") -> VJP:
-    """The VJP of an op whose s8 result is between the attributes low and high. gradients: those of the operands, from
-    the part of dy that passes the limits, the operands, the attributes and which of them are wanted. of_s8: what is
-    limited is an s8 already, such as a mean of some, so that -128 and 127 limit nothing. mask: of an elementwise op,
-    the op that says of each element whether it was between the limits, or one of them, before it was limited."""
+    """The VJP of an op whose s8 result is between the attributes low and high. gradients: the function for the
+    gradients of the operands, given the part of dy that passes the limits, the operands, the attributes and which
+    gradients are wanted. of_s8: the values before the limits are s8, such as a mean of some, so that -128 and 127 limit
+    nothing. mask: for an elementwise op, the op that says whether each element was at or between the limits before it
+    was limited."""
 
     def vjp(
         dys: OptionalValues, inputs: Values, outs: Values, attrs: Attrs, wanted: Wanted

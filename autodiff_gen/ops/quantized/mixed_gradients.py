@@ -1,7 +1,7 @@
-"""Gradients of convolutions and depthwise convolutions of which one operand is quantised, with respect to the real
-numbers that quantised tensors represent: `conv2d_dx_f32_s8` of dy and s8 weights, as the integers are, and
-`conv2d_dw_s8_f32` of an s8 image less the attribute x_zero, and dy; `depthwise2d_...` likewise. Scales are factors of
-dy and of the result.
+"""Gradients of convolutions and depthwise convolutions with one quantised operand, with respect to the real numbers
+that quantised tensors represent: `conv2d_dx_f32_s8` of dy and s8 weights, as the integers are, and `conv2d_dw_s8_f32`
+of an s8 image less the attribute x_zero, and dy; `depthwise2d_...` likewise. Scales are factors of dy and of the
+result.
 """
 
 from __future__ import annotations

@@ -88,9 +88,9 @@ def _numbers(attrs: Attrs) -> dict[str, int]:
 @dataclass(frozen=True)
 class _Convolution:
     """`channels`: (type of w, channels of x, groups) -> output channels; `window`: of w's shape; `product`: the sums
-    over the channels of one element of all windows, from x there, w there and the groups; `float_op`: the op on
-    floats, of whose operands the same tiles are computed; `in_place`: the kernel of results that are no larger than x,
-    in its memory, if there is one."""
+    over the channels of one element of all windows, from x there, w there and the groups; `float_op`: the op on floats,
+    which has the same tiles; `in_place`: the kernel of results that are no larger than x, in its memory, if there is
+    one."""
 
     name: str
     channels: Callable[[Type, int, int], int]

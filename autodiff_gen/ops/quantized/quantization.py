@@ -1,5 +1,5 @@
-"""From float to 8-bit integers and back, and elementwise ops of quantised tensors. The attribute `quantization` is that
-of the result; results are equal to the last bit in NumPy and on every core."""
+"""From float to 8-bit integers and back, and elementwise ops of quantised tensors. The attribute `quantization` is the
+result's; results are equal to the last bit in NumPy and on every core."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _quantize_s32(
 
 quantize_s32 = define(
     # a / b * inverse, rounded to the nearest integer between low and high, which are floats; low for NaN. b is the
-    # scales of weights, which gradients read too, inverse that of the image's scale.
+    # scales of weights, which gradients read too, inverse is the inverse of the image's scale.
     "quantize_s32",
     infer=_quantize_s32_type,
     ref=_quantize_s32,
@@ -222,8 +222,8 @@ def _mul_gradients(g: Value, inputs: Values, attrs: Attrs, wanted: Wanted) -> Op
 def _two(
     name: str, unlimited: Callable[..., Any], gradients: Gradients, c: str, attrs: Mapping[str, Any]
 ) -> None:
-    """name: of the op on s8, and of the one that says which elements were between the limits before; c: the function
-    of ag_quantization.h, without its prefix, and its arguments but those of the result."""
+    """name: of the op on s8, and of the op that says which elements were between the limits before; c: the function of
+    ag_quantization.h, without its prefix, and its arguments except the result's."""
     shapes = (((2, 3), (2, 3)), ((2, 3), (3,)), ((), (4,)))
     samples = tuple(
         Sample(

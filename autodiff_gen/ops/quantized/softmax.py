@@ -47,7 +47,7 @@ def _type(x: Type, *, multiplier: int, shift: int, least: int) -> Type:
 
 
 def _exp(v: Any) -> Any:
-    """exp(v / 2^26) 2^31 of v <= 0: a polynomial of what is between -1/4 and 0, at -1/8, and powers of e."""
+    """exp(v / 2^26) 2^31 of v <= 0: a polynomial around -1/8 of the remainder between -1/4 and 0, and powers of e."""
     quarter = 1 << (_FRACTION_BITS - 2)
     below = (v & (quarter - 1)) - quarter
     x = (below << _INTEGER_BITS) + (1 << 28)
