@@ -96,7 +96,7 @@ class BufferBody(EntryBody):
         self.scope.taken.add("buf")
 
     def _point(self, wanted: Called, type: Type, buffer: Placed, note: str, step: int) -> c.Expr:
-        # Integers have words of their own after the floats, so that no byte is used as both.
+        # Integers are stored after the floats, so that no byte is used as both.
         pool = self.plan.plans["float"].peak if buffer.pool == "int" else 0
         place = self.buffer.add(wanted.text, type, self.buffer.kept + (pool + buffer.offset) // 4, note)
         self.plain[place.at] = wanted.text
@@ -191,7 +191,7 @@ class GraphC:
             homes[gradient] = self.gradients[state]
             updates[state] = make_state(state) - lr * make_state(gradient)
         (plan,) = lower([Graph("sgd", (lr,), {}, updates)], Context(backends=self.tables))
-        assert not plan.placed, "an update needs no memory of its own"
+        assert not plan.placed, "an update needs no arena"
         body = BufferBody(plan, Buffer(), homes, {}, {}, {lr: c.Name("lr")})
         return _render(
             "graph_sgd.c.j2",

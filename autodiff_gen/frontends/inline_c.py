@@ -16,7 +16,7 @@ from ..kernels.table import Kernel
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-_PART = re.compile(r';\n#include "([^"]+)"')  # a header that needs what the file defines before
+_PART = re.compile(r';\n#include "([^"]+)"')  # a header that needs the definitions before it
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,8 @@ def header_files(kernels: Path) -> list[Path]:
 
 
 def static_functions(kernels: Iterable[Kernel], headers: Sequence[Path], names: Iterable[str]) -> list[str]:
-    """The items of these `names` and what they need, helpers included, as static C99; `kernels` are those among them.
+    """The items of these `names` and the items that they need, helpers included, as static C99; `kernels` are the
+    kernels among them.
 
     headers: files of static inline functions, in dependence order. The result needs <stdint.h>, and <math.h> and
     <string.h> if the items do; ptrdiff_t is replaced by intptr_t, which needs no <stddef.h>.
@@ -61,8 +62,8 @@ def static_functions(kernels: Iterable[Kernel], headers: Sequence[Path], names: 
 
 
 def items(path: Path) -> list[Item]:
-    """The top-level items of a C file, without #include lines and the include guard, and those of a header that it
-    includes after items of its own."""
+    """The top-level items of a C file, without #include lines and the include guard, and the items of a header that the
+    file includes after its first items."""
     out: list[Item] = []
     comment: list[str] = []
     item: list[str] = []

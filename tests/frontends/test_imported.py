@@ -236,7 +236,7 @@ def test_a_recurrent_layer_with_weights_of_two_layers_is_an_error():
     wrong = program([replace(call, op="aten.gru.input", source="net.py:3")], weights, outputs=V("b"))
     with pytest.raises(
         ModelError,
-        match=r"aten.gru.input has weights that are not those of one layer; give each layer its own \(net.py:3\)",
+        match=r"aten.gru.input has weights that do not belong to one layer; give each layer its own \(net.py:3\)",
     ):
         network(wrong, "net")
 

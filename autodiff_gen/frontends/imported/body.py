@@ -1,5 +1,5 @@
-"""The statements of a forward method: calls in order, and names of variables that follow from use alone, so that equal
-modules have equal texts."""
+"""The statements of a forward method: calls in order, and names of variables that follow only from their use, so that
+equal modules have equal texts."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def with_layers(program: Program) -> Program:
                     f"by x.unsqueeze(0) before a layer with batch_first=True ({call.source})"
                 )
             raise ModelError(
-                f"{program.class_name} cannot be imported: {call.op} has weights that are not those of one layer; give "
+                f"{program.class_name} cannot be imported: {call.op} has weights that do not belong to one layer; give "
                 f"each layer its own ({call.source})"
             )
     used = {r.name for call in calls for r in call.references if isinstance(r, WeightRef)}

@@ -1,4 +1,4 @@
-"""What an import says about layers that were saved in evaluation mode, which is easily overlooked."""
+"""The warning of an import about layers that were saved in evaluation mode, which is easily overlooked."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def is_below(path: str, module: str) -> bool:
 
 
 def invocation_tree(program: Program, inline: set[str]) -> Invocation:
-    """The call of the network, with the calls of modules inside; those of `inline` are dissolved. Raises Inline for a
+    """The call of the network, with the calls of modules inside; modules in `inline` are dissolved. Raises Inline for a
     module whose calls are interrupted by others, and for one that a module calls without having it."""
     root = Invocation("", program.class_name)
     open_: list[tuple[str, Invocation]] = []
@@ -108,7 +108,7 @@ def _connect(root: Invocation, program: Program) -> None:
 
 
 def outside(calls: Sequence[Call], path: str, program: Program, made: set[str]) -> list[ValueRef | WeightRef]:
-    """What the calls of a module read that is neither made in it nor its own."""
+    """The values and weights that the calls of a module read and that are neither made in it nor its own."""
     found: dict[ValueRef | WeightRef, None] = {}
     for call in calls:
         for ref in call.references:

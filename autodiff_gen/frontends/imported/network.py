@@ -85,7 +85,7 @@ def _made(code: CodeType, constants: Arrays, name: str) -> nn.Module:
 
 
 def execute(code: CodeType, names: Mapping[str, Any]) -> dict[str, Any]:
-    """Execute a printed text that knows these names and a few of Python's; returns what it defines."""
+    """Execute a printed text that knows these names and a few of Python's; returns its global names."""
     own = {name: getattr(builtins, name) for name in ("__build_class__", *BUILTINS)}
     made = {"__builtins__": own, "__name__": "imported", **names}
     exec(code, made)

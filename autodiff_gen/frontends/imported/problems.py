@@ -1,4 +1,4 @@
-"""What an importer cannot convert, collected, so that one error lists all of it."""
+"""The problems of an import, collected so that one error lists all of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MALFORMED = (ArithmeticError, AttributeError, LookupError, SyntaxError, TypeErro
 
 
 class Rejected(ModelError):
-    """Of what no other form of the network has."""
+    """A problem that no other form of the network has."""
 
 
 DAMAGED = "has arguments that its definition does not allow; export it anew"  # of a node that raises one of MALFORMED
@@ -39,11 +39,11 @@ class Problems:
     """name: of the network or the file, for the message."""
 
     name: str
-    found: dict[tuple[str, str], list[str]] = field(default_factory=dict)  # op, what is wrong -> places
+    found: dict[tuple[str, str], list[str]] = field(default_factory=dict)  # (op, problem) -> places
 
     def add(self, op: str, what: str, source: str) -> None:
-        """op: its original name; what: what is wrong with it, and what to use instead; source: the user's file and
-        line, or the module."""
+        """op: its original name; what: the problem, and what to use instead; source: the user's file and line, or the
+        module."""
         places = self.found.setdefault((op, what), [])
         if source and source not in places:
             places.append(source)

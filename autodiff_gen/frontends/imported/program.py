@@ -76,7 +76,7 @@ class WeightView(NamedTuple):
 
 
 _PLAIN_FIELDS = re.compile(r"([^{}]|\{\}|\{\{|\}\})*")
-# What a form of a call may have beside its arguments: no text of a file.
+# The words that a form of a call may have beside its arguments: no text of a file.
 _WORDS = r"v|None|shape|ndim|and|or|not|if|else|in|F\.[a-z_]+|ag\.grad|\d+(\.\d+)?(e-?\d+)?"
 _FORM = re.compile(rf"({_WORDS}|[][(){{}}:,.+*/%@<>=&|^~ -])*")
 
@@ -119,11 +119,11 @@ class Call:
 class Program:
     """inputs: their dtypes by name; outputs: values, in nested tuples if the network returns such; weights: by name in
     the state_dict, in its order; shapes: of values by name, where they are known; tied: the name of a weight that is
-    another one -> the name of that; views: the name of a weight that shows elements of another one, as its transpose
-    does -> the view; updates: the new values of buffers that a call changes; keeps_gradients: whether only this form of
-    the network keeps those of tensors that change; class_name: that of the network;
-    evaluated: paths of layers in evaluation mode also while the model trains; integers: names of results that are no
-    floats, where that is known."""
+    another one -> the name of the other; views: the name of a weight that shows elements of another one, as its
+    transpose does -> the view; updates: the new values of buffers that a call changes; keeps_gradients: whether only
+    this form of the network keeps the gradients of tensors that change; class_name: the network's class; evaluated:
+    paths of layers in evaluation mode also while the model trains; integers: names of results that are no floats, where
+    that is known."""
 
     inputs: dict[str, str]
     outputs: Any
@@ -153,8 +153,8 @@ class Program:
 
 
 def frozen_after_detach(program: Program) -> Program:
-    """The program in which parameters that outputs depend on by detached values alone are not trained: no gradient
-    reaches them, so that PyTorch's optimizers leave them as they are."""
+    """The program without the training of parameters that outputs depend on only through detached values: no gradient
+    reaches them, so PyTorch's optimizers leave them as they are."""
     needed = set(references(program.outputs))  # by gradients
     for call in reversed(program.calls):
         if call.function != "detach" and any(ValueRef(name) in needed for name in names(call.results)):

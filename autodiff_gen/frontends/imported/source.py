@@ -82,7 +82,7 @@ def network_source(program: Program) -> tuple[str, Program]:
 
 
 def _parameters(children: Iterable[str]) -> dict[str, str]:
-    """Those of the constructor for the children."""
+    """The parameters of the constructor for the children."""
     found: dict[str, str] = {}
     for name in children:
         found[name] = unused(name, {*RESERVED, *found.values()} | {n for n in children if n != name})

@@ -1,5 +1,5 @@
-"""Check the Python text of an imported network before it is executed: its tree is the one that the importer meant, in
-which each literal is a value, and it calls only what the importer knows."""
+"""Check the Python text of an imported network before it is executed: its tree is the one that the importer meant, each
+literal in it is a value, and it calls only functions that the importer knows."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ BUILTINS = {"float", "getattr", "setattr", "super"}
 
 
 def checked(name: str, make: Callable[[], tuple[str, Made]]) -> tuple[str, Made, ast.Module]:
-    """What a printer makes, a text and what belongs to it, and the tree of the text. name: of the imported file. Raises
-    Rejected for a text with another tree than meant."""
+    """The results of `make`, a text and an object that belongs to it, and the tree of the text. name: of the imported
+    file. Raises Rejected for a text with another tree than meant."""
     with placeholders() as marks:
         meant, made = make()
     try:
@@ -122,7 +122,7 @@ def _parsed(lines: Sequence[str], end: str = "") -> ast.stmt:
 
 
 def _is_known(called: ast.expr, classes: set[str]) -> bool:
-    """Whether a network may call this: a class of its own, a function of ours, a module in it, or a method of one."""
+    """Whether a network may call this: one of its classes, a function of ours, a module in it, or a method of one."""
     if isinstance(called, ast.Name):
         return called.id in classes | BUILTINS | {"net"}
     if isinstance(called, ast.Attribute) and called.attr.startswith("_"):

@@ -45,8 +45,8 @@ class Different(ModelError):
 
 
 def in_two_modes(training: Program, evaluation: Program) -> Program:
-    """The program that computes these in the two modes. In `evaluation` a flag means what it says: True takes the
-    statistics of the batch. Raises Different."""
+    """The program that computes `training` and `evaluation` in the two modes. Flags in `evaluation` hold as they are:
+    True takes the statistics of the batch. Raises Different."""
     made = _Merge(without_states(training), _of_batches(without_states(evaluation))).run()
     made = with_states(made, training.updates, training.class_name)
     made.calls = made.live
@@ -121,7 +121,7 @@ class _Merge:
             self._evaluated(theirs)
             return
         frames = ours.frames
-        while frames and self.sizes[chains(frames)[-1]] == 1:  # those of a layer
+        while frames and self.sizes[chains(frames)[-1]] == 1:  # the frames of a layer
             frames = frames[:-1]
         own = {k: self._choose(ours.options[k], options[k], frames) for k in named}
         made = replace(ours, args=self._choose(ours.args, args, frames), options={**ours.options, **own})
@@ -174,7 +174,7 @@ class _Merge:
         return self.shapes.get(ref.name)
 
     def _choose(self, ours: Any, theirs: Any, frames: tuple[Frame, ...]) -> Any:
-        """An argument of training mode in which `by_mode` chooses where that of evaluation mode is another value."""
+        """An argument for both modes: where the values of training and evaluation mode differ, `by_mode` chooses."""
         if type(ours) in (tuple, list):
             return type(ours)(
                 self._choose(one, other, frames) for one, other in zip(ours, theirs, strict=True)
@@ -191,7 +191,7 @@ class _Merge:
 
 
 def _parameters(call: Call) -> Mapping[str, inspect.Parameter]:
-    """Those of the function by name; none of an expression or a layer."""
+    """The parameters of the function by name; none for an expression or a layer."""
     if not call.function.isidentifier() or call.function in RECURRENT:
         return {}
     return {p.name: p for p in parameters_of(getattr(F, call.function))}

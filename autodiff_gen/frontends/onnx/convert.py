@@ -82,7 +82,7 @@ class Conversion(Values):
         self.inputs: dict[str, str] = {}
         self.size = model.ByteSize()
         self.nodes = 0  # that were converted
-        self.bytes = 0  # of what was folded
+        self.bytes = 0  # of folded arrays
         self.elements = 0  # of the initializers that were read
         self.readers: dict[str, list[Any]] = {}
         self.unknown: set[str] = set()  # results of nodes that are problems
@@ -226,8 +226,8 @@ class Conversion(Values):
         return result
 
     def _is_computed_with(self, given: Any, node: Node) -> bool:
-        """Whether an operand is a parameter that the node computes with in each step; a transpose that one node reads
-        is that of a layer, which has its weight so, unless that computes with it."""
+        """Whether an operand is a parameter that the node computes with in each step. A transpose that only one node
+        reads belongs to a layer, which stores its weight transposed, unless that node computes with the result."""
         if isinstance(given, Constant) and given.name in self.tied:
             return True
         if not isinstance(given, Constant) or not given.learned:

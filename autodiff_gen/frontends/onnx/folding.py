@@ -78,7 +78,7 @@ def ours(array: NDArray[Any]) -> NDArray[Any]:
 
 def fold(node: Node, given: Sequence[Any], c: Any) -> list[Any] | None:
     """The results of a node that depends on constants and sizes only. Raises Unsupported for a float that depends on
-    the batch, unless it is that of a size."""
+    the batch, unless the float is a converted size."""
     if node.op in ("Shape", "Size") and isinstance(given[0], ValueRef):
         return [Constant(_sizes(node, c.sizes(given[0])))]
     constants = [x for x in given if isinstance(x, Constant)]

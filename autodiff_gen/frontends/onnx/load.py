@@ -16,8 +16,8 @@ def from_onnx(model: Any) -> nn.Module:
     """A network of ONNX as a Module; its initializers that a layer reads are parameters.
 
     model: the path of a file, or an onnx.ModelProto. The first axis is the batch, free if it has no number in the file.
-    The network computes what the file does, in evaluation mode; train() lets a BatchNorm and a Dropout learn. Raises
-    ModelError for what cannot be imported, all of it in one message; ToolError without the package onnx.
+    The network computes the same as the file, in evaluation mode; train() sets BatchNorm and Dropout to training.
+    Raises ModelError for what cannot be imported, all of it in one message; ToolError without the package onnx.
     """
     if isinstance(model, str | Path):
         name = Path(model).name

@@ -1,8 +1,8 @@
-"""Loops whose number of iterations is known: the nodes of the body for each iteration, under names of their own.
+"""Loops whose number of iterations is known: the nodes of the body for each iteration, with different names.
 
     h_end, hs = Loop(3, true, h) { i, go, h -> go, tanh(h), tanh(h) }    ->    h.0 = tanh(h); h.1 = tanh(h.0); ...
 
-What depends on nothing that changes from one iteration to the next is computed once, so that weights that are cut or
+Nodes that depend on nothing that changes between iterations are computed once, so that weights that are cut or
 converted in the body stay one parameter.
 """
 
@@ -15,9 +15,9 @@ MOST = 10_000  # iterations of a loop that ends by its condition
 
 
 class Body:
-    """Of a Loop node. carried: names of the values that an iteration hands to the next, in it; once: nodes that are
-    computed before the first iteration; each: those of an iteration; inner: the number of nodes inside these; kept:
-    those of `carried` that never change."""
+    """The body of a Loop node. carried: names in the body of the values that an iteration hands to the next; once:
+    nodes that are computed before the first iteration; each: nodes of an iteration; inner: the number of nodes inside
+    `each`; kept: names in `carried` whose values never change."""
 
     def __init__(self, proto: Any) -> None:
         (self.graph,) = (a.g for a in proto.attribute if a.name == "body")
@@ -38,7 +38,8 @@ class Body:
         self.made = {name for node in self.each for name in node.output if name}
 
     def names(self, k: int) -> dict[str, str]:
-        """Names in the body -> names in iteration k, for what is made in it and what it takes from the one before."""
+        """Names in the body -> names in iteration k, for the values that the iteration makes, and those that it takes
+        from the one before."""
         own = {*self.made, self.counter, self.condition, *self.carried} - self.kept
         return {name: f"{name}.{k}" for name in own}
 

@@ -1,4 +1,4 @@
-"""Read an ONNX file, by the package onnx, and reject what is no float network; ops of an opset before 13 are
+"""Read an ONNX file, by the package onnx, and reject files that are no float networks; ops of an opset before 13 are
 converted."""
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ QUANTISED = [
 
 
 def read(file: Any, name: str) -> Any:
-    """The ModelProto of a path, or of a ModelProto itself; weights that are files of their own are loaded. Raises
-    ModelError for a file that is none, is damaged, or is no float network; ToolError without the package onnx."""
+    """The ModelProto of a path, or of a ModelProto itself; weights in external files are loaded. Raises ModelError for
+    a file that is no ONNX, is damaged, or is no float network; ToolError without the package onnx."""
     if importlib.util.find_spec("onnx") is None:
         raise ToolError(
             f"ONNX networks need the package onnx, which is not installed; run: {pip_install('onnx')}"

@@ -64,7 +64,7 @@ def _check(c: Any, a: Arguments, function: str, directions: int) -> str:
     given = given[: directions * len(known)] or known * directions
     relu = function == "rnn" and set(given) == {"Relu"}
     if given != known * directions and not relu:
-        raise Unsupported(f"has activations={given}; those of PyTorch's layer are {known}")
+        raise Unsupported(f"has activations={given}; PyTorch's layer has {known}")
     if a.get("clip") is not None or a.get("input_forget"):
         raise Unsupported("has clip or input_forget; leave them out")
     if a.get("P") is not None:

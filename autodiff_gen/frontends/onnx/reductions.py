@@ -85,7 +85,7 @@ def _is_bias(c: Any, bias: Any, outputs: int) -> bool:
 
 
 def _matmul(c: Any, a: Arguments) -> Any:
-    """A product with an initializer is a linear layer, with the sum that alone reads it as its bias."""
+    """A product with an initializer is a linear layer; a sum that is the only reader of the product adds its bias."""
     x, w = a["A"], a["B"]
     if not (isinstance(w, Constant) and w.initializer and w.array.ndim == 2 and len(c.shape(x)) > 1):
         return c.emit("matmul", c.operand(x, "weight"), c.operand(w, "weight"))

@@ -27,8 +27,8 @@ def _reshape(c: Any, a: Arguments) -> Any:
 
 
 def _sizes(c: Any, x: Any, sizes: list[int]) -> tuple[Any, ...]:
-    """Sizes for reshape: the size of the batch becomes -1, or is read from an input after other extents, of which one
-    may be the number of a largest batch."""
+    """Sizes for reshape: the size of the batch becomes -1, or is read from an input after other extents; one extent may
+    be the number of a largest batch."""
     own = list(map(int, c.sizes(x)))
     if -1 in sizes and any(is_batch(s) for s in (*own, *sizes)):
         rest = math.prod(int(s) for s in sizes if s != -1)

@@ -37,8 +37,8 @@ VIEWS = {
 
 
 class Origin(NamedTuple):
-    """The initializers that an array was made from. places: the number of each element among those of all initializers;
-    for numbers that were computed, of every element that they may depend on."""
+    """The initializers that an array was made from. places: for each element its number among the elements of all
+    initializers; for computed numbers, the numbers of every element that they may depend on."""
 
     names: tuple[str, ...]
     places: NDArray[Any]
@@ -53,7 +53,7 @@ class Use(NamedTuple):
 
 
 def origin_of(constants: Sequence[Any]) -> Origin | None:
-    """The origin of what a node computes; None if it computes from several initializers, or from none. Arrays of one
+    """The origin of a node's results; None if it computes from several initializers, or from none. Arrays of one
     element are numbers."""
     origins = [x.origin for x in constants if x.array.dtype.kind == "f" and x.array.size > 1]
     if not origins or None in origins or len({o.names for o in origins}) > 1:

@@ -160,8 +160,8 @@ class Values:
         self, given: Any, role: str, order: Any = None, kind: str = PARAMETER, group: Any = None
     ) -> Any:
         """A tensor as a parameter or buffer of this node's layer. order: a function that changes the order of its
-        elements; group: nodes of different groups have parameters of their own. A parameter that other nodes share
-        stays as it is, except where a layer needs its own."""
+        elements; group: nodes of different groups do not share parameters. A parameter that other nodes share stays as
+        it is, except where a layer needs its own."""
         if isinstance(given, WeightRef) and (order is not None or kind != PARAMETER):
             given = Constant(self.weights[given.name].array, given.name, True)
         if given is None or isinstance(given, ValueRef | WeightRef):
@@ -227,7 +227,7 @@ class Values:
         return self.emit_all(function, (name,), *args, **options)[0]
 
     def emit_module(self, function: str, *args: Any, **options: Any) -> ValueRef:
-        """Add a call that is a module of its own, whose mode train() and eval() change."""
+        """Add a call that becomes a module, whose mode train() and eval() change."""
         assert self.node is not None
         ref, path = self.emit(function, *args, **options), self.paths.of(self.node.proto)
         self.calls[-1] = replace(self.calls[-1], frames=(Frame(path, path, ""),))

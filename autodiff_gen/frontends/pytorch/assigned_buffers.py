@@ -22,7 +22,7 @@ def assigned_buffers(torch: Any, module: Any, name: str) -> Iterator[None]:
     def begin(*_: Any) -> None:
         of_torch = torch.nn.modules.module._global_buffer_registration_hooks
         for key in [k for k, hook in of_torch.items() if str(hook.__module__).startswith("torch.")]:
-            del of_torch[key]  # torch.export copies what the network itself assigns, in part
+            del of_torch[key]  # torch.export copies some of the network's assignments
         held[:] = [(path, m._buffers, dict(m._buffers)) for path, m in module.named_modules()]
 
     def store(_: Any, args: Any, result: Any) -> Any:

@@ -266,7 +266,7 @@ TABLE: dict[str, Rule] = {
 TABLE = {**OF_COMPLEX, **TABLE}
 
 
-# Operators whose rules are for floats, of which PyTorch has some for integers too.
+# Operators whose rules are for floats; PyTorch has some of them for integers too.
 OF_FLOATS = (
     f"{UNARY} amax amin argmax argmin cummax cummin cumprod cumsum div floor_divide fmod max maximum min minimum prod "
     "remainder scatter sum"
@@ -332,7 +332,7 @@ SHOWING = (
 )
 VIEWS = {f"aten.{name}" for name in SHOWING.split()}
 
-# Operators that compute each row of a matrix alone, and those that separate axes again: the operand with the rows.
+# Operators that compute each row of a matrix separately, or separate axes again: the operand with the rows.
 OF_ROWS = {
     **{
         f"aten.{name}": "self"

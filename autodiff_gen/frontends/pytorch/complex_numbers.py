@@ -26,7 +26,7 @@ class Complex:
     imag: Any
 
 
-# Operators that give of both parts what they give of a tensor.
+# Operators that apply to each of the two parts as to a tensor.
 BY_PARTS = {
     f"aten.{name}"
     for name in str.split(
@@ -127,7 +127,7 @@ def _last(c: Converter, x: Any, k: int) -> Any:
     return c.emit(f"{{}}[{':, ' * (len(c.shape(x)) - 1)}{k}]", x)
 
 
-# Operators with a rule of their own for complex operands.
+# Operators with another rule for complex operands.
 OF_COMPLEX: dict[str, Rule] = {
     "aten.real": lambda c, a: parts_of(a["self"], "real"),
     "aten.imag": lambda c, a: a["self"].imag,

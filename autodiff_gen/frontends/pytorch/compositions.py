@@ -65,7 +65,7 @@ def _cumulative_extreme(function: str) -> Rule:
 
 
 def _cross(c: Converter, a: Arguments) -> Any:
-    """a x b, of what follows each component: a[1] * b[2] - a[2] * b[1] is the first."""
+    """a x b. roll moves the components that follow each one to its place: the first is a[1] * b[2] - a[2] * b[1]."""
     dim = axis(c, a["self"], -1 if a.get("dim") is None else a["dim"])
 
     def rolled(x: Any, by: int) -> Any:

@@ -1,6 +1,6 @@
 """Convert an exported program to calls of our functions, by the table of aten.py.
 
-Sizes that the batch determines are values of their own; a reshape to one such size becomes a reshape to -1.
+Sizes that the batch determines are values; a reshape to one such size becomes a reshape to -1.
 """
 
 from __future__ import annotations

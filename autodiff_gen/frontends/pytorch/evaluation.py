@@ -26,7 +26,7 @@ def in_evaluation(torch: Any, module: Any) -> Iterator[None]:
 
 
 def follows_flags(module: Any) -> bool:
-    """Whether the mode of a module is nothing but the flags of its layers: all of its code is that of torch.nn."""
+    """Whether only the flags of its layers make up the mode of a module: all of its code is in torch.nn."""
     hooks = ("_forward_hooks", "_forward_pre_hooks")
     return all(
         type(m).__module__.startswith(LAYERS)

@@ -64,9 +64,9 @@ def from_torch(module: Any, input: Any) -> nn.Module:
     """A torch.nn.Module as a Module with the same module tree, parameter names and values.
 
     input: the shape of the input, batch first, as (1, 3, 96, 96); or example tensors, one or a tuple of them. The batch
-    is free where the network takes it whole, otherwise that of `input`. Modes and requires_grad are those of each
-    module and parameter: a network that trains is given in training mode, as in PyTorch. Raises ModelError for what
-    cannot be imported, all of it in one message; ToolError without PyTorch.
+    is free if the network accepts any batch, otherwise it is the batch of `input`. Modes and requires_grad are taken
+    from each module and parameter: a network that trains is given in training mode, as in PyTorch. Raises ModelError
+    for what cannot be imported, all of it in one message; ToolError without PyTorch.
     """
     name = type(module).__name__
     exports = _Exports(module, input)
@@ -141,17 +141,17 @@ class _Exports:
         self.name = type(module).__name__
         self.examples = _examples(torch, input)
         self.programs: dict[bool, Any] = {}  # by whether the batch is free, each exported once
-        self.depended: set[str] = set()  # buffers whose values choose what is exported
+        self.depended: set[str] = set()  # buffers whose values the exported program depends on
         self.is_free = False  # whether a file with a free batch was saved
 
     @property
     def batch(self) -> int | None:
-        """That of the examples."""
+        """The batch of the examples."""
         return next((int(e.shape[0]) for e in self.examples if e.ndim), None)
 
     def in_two_modes(self, program: Program, functional: bool, free: bool) -> Program:
-        """The program of the module in its mode, with what it computes in evaluation mode where that is something else.
-        functional, free: the form of the program. Raises ModelError for another form in evaluation mode."""
+        """The program of the module in its mode, and in evaluation mode where that computes something else. functional,
+        free: the form of the program. Raises ModelError for another form in evaluation mode."""
         is_training = any(m.training for m in self.module.modules())
         if is_training and follows_flags(self.module):
             return program
@@ -281,7 +281,7 @@ def _of_two(example: Any) -> Any:
 
 
 def _free_shapes(torch: Any, module: Any, examples: tuple[Any, ...]) -> Any:
-    """The argument `dynamic_shapes` with a free batch; the shapes of *args are a tuple of their own."""
+    """The argument `dynamic_shapes` with a free batch; the shapes of *args are in a nested tuple."""
     batch = {0: free_axis(torch)}
     shapes = tuple(batch if e.ndim else None for e in examples)
     kinds = [p.kind for p in inspect.signature(module.forward).parameters.values()]
@@ -292,9 +292,9 @@ def _free_shapes(torch: Any, module: Any, examples: tuple[Any, ...]) -> Any:
 
 
 def _decomposed(torch: Any, exported: Any) -> Any:
-    """A program without in-place operators, in which others compute those that the importer does not know, as PyTorch
-    decomposes them, until none is left that it can. Not if that draws random numbers: what a layer is made of does not
-    know that it draws none in evaluation, except the dropout that all others are made of."""
+    """A program without in-place operators. PyTorch decomposes operators that the importer does not know, until it can
+    decompose none of the rest. A decomposition that draws random numbers is not taken, except by dropout: unlike a
+    layer, its operators do not know that evaluation draws none."""
     dropout = torch.ops.aten.native_dropout.default
 
     def called(program: Any) -> set[Any]:

@@ -1,4 +1,4 @@
-"""What the errors of torch.export say to its user, in one line."""
+"""The errors of torch.export as one line for the user."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OF_DATA = (
     "Cond doesn't work",
     "target=torch.ops.aten.item.default",
 )
-# What torch.export says where it is at fault itself, or finds a fault of its own.
+# Messages of torch.export about its own faults.
 NO_REASON = (
     "<weakref at",
     ".numpy() is not supported",

@@ -31,7 +31,7 @@ class _Saved:
 
 @contextmanager
 def exported_functions(torch: Any, name: str, mapped: Callable[[Any], Any]) -> Iterator[None]:
-    """Make `apply` of the user's Functions traceable. mapped: what is read in place of tensors. Raises ModelError, for
+    """Make `apply` of the user's Functions traceable. mapped: gives the replacements of tensors. Raises ModelError, for
     the network `name`, for results that are no tensors."""
     Function = torch.autograd.Function
     original = Function.__dict__["apply"]

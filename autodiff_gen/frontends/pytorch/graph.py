@@ -172,9 +172,9 @@ def _of(metadata: Mapping[str, Any], name: str) -> str:
 
 
 def flat_nodes(given: Any, tensors: dict[str, Any], depth: int = 0) -> Iterator[Node]:
-    """The nodes of the JSON, those inside torch.no_grad() among them; what these return is detached, but for tensors
-    from outside that they change. Those inside torch.autocast() too, if it changes nothing on a CPU. tensors: what is
-    known of tensors by name, to which those inside are added."""
+    """The nodes of the JSON, including nodes inside torch.no_grad(), whose results are detached except for tensors from
+    outside that they change. Nodes inside torch.autocast() are included too, if it changes nothing on a CPU. tensors:
+    descriptions of tensors by name; the tensors inside are added."""
     for entry in objects({"nodes": given}, "nodes"):
         node = node_of(entry)
         region = _region(entry, node.target)
@@ -192,7 +192,7 @@ def flat_nodes(given: Any, tensors: dict[str, Any], depth: int = 0) -> Iterator[
         for end, result in zip(ends, node.results, strict=True):
             names.setdefault(end, f"{result}.inside" if detached else result)
             tensors[names[end]] = tensors[result]
-        same = {argument_of(a).name for a in graph["inputs"]}  # and what is these, changed in place
+        same = {argument_of(a).name for a in graph["inputs"]}  # and results that are these, changed in place
         for n in flat_nodes(graph.get("nodes"), tensors, depth + 1):
             if n.in_place and same.intersection(r.name for r in references(next(iter(n.arguments.values())))):
                 same.update(n.results)
@@ -241,7 +241,7 @@ def _modules(stack: str) -> tuple[tuple[str, str, str], ...]:
 
 
 def class_name_of(nodes: Sequence[Mapping[str, Any]]) -> str:
-    """That of the outermost module."""
+    """The class of the outermost module."""
     for node in nodes:
         path, _, class_name = _of(node["metadata"], "nn_module_stack").split(";")[0].rpartition(",")
         if path.endswith(",") and class_name.rpartition(".")[2].isidentifier():

@@ -1,5 +1,5 @@
 """Gradient hooks, which torch.export does not record: while a module is exported, the value that has one becomes an
-operator of ours, whose gradient is what the hook returns for a placeholder of the gradient.
+operator of ours, whose gradient is the result of the hook for a placeholder of the gradient.
 
     h.register_hook(lambda g: g * mask)  ->  g = autodiff_gen.gradient_of(h)
                                              h = autodiff_gen.custom_gradient([h], [g], [h], [g * mask])
@@ -46,8 +46,8 @@ def check_hooks(torch: Any, module: Any, name: str) -> None:
 
 @contextmanager
 def exported_hooks(torch: Any, module: Any, name: str) -> Iterator[Any]:
-    """Record hooks while the module is exported; gives what records them. Raises ModelError, for the network
-    `name`, for what is no function of the gradient."""
+    """Record hooks while the module is exported; gives the recorder. Raises ModelError, for the network `name`, for
+    hooks that are no functions of the gradient."""
     check_hooks(torch, module, name)
     recorder = _recorder(torch, module, name)
     hooks, modes = torch.utils.hooks, torch.autograd.grad_mode.inference_mode
@@ -93,7 +93,7 @@ def _recorder(torch: Any, module: Any, name: str) -> Any:
         def __init__(self) -> None:
             super().__init__()
             self.torch, self.module, self.name = torch, module, name
-            self.new: dict[int, Any] = {}  # id of a tensor -> what is read in its place
+            self.new: dict[int, Any] = {}  # id of a tensor -> its replacement
             self.paths: dict[int, str] = {}  # id of a parameter -> its path
             self.hooks: dict[int, list[Any]] = {}  # by id of a tensor
             self.read: set[int] = set()  # ids of tensors that gradients arrive at
@@ -157,7 +157,7 @@ def _recorder(torch: Any, module: Any, name: str) -> Any:
                 )
 
         def path(self, given: Any) -> str:
-            """That of a parameter; empty of other tensors."""
+            """The path of a parameter; empty for other tensors."""
             if not isinstance(given, torch.nn.Parameter):
                 return ""
             if id(given) not in self.paths:
@@ -192,8 +192,8 @@ def _recorder(torch: Any, module: Any, name: str) -> Any:
             self.kept += (given, self.new[id(given)])
 
         def hooked(self, values: Sequence[Any], calls: Sequence[tuple[Any, Any]], of: str) -> list[Any]:
-            """Values with hooks: each a function of all their gradients, which returns all, None for what it leaves as
-            it is, or None; beside it what it is called in messages."""
+            """Values with hooks. calls: pairs of a function and its name in messages. The function takes all gradients
+            and returns all, None for a gradient that stays as it is, or None."""
             of_values = [torch.ops.autodiff_gen.gradient_of(v) for v in values]
             gradients, changes = [g.clone() for g in of_values], False
             for call, hook in calls:
@@ -225,7 +225,7 @@ def _recorder(torch: Any, module: Any, name: str) -> Any:
             return custom_gradient(torch, values, of_values, list(zip(values, gradients, strict=True)))
 
         def finish(self) -> None:
-            """Raises ModelError for what is another network in the next call."""
+            """Raises ModelError for a module that is another network in its next call."""
             for removed in self.removed:
                 raise ModelError(
                     f"{name}: forward removes the hook {removed} before the backward pass; leave it out"

@@ -23,7 +23,7 @@ class InPlace(Values):
     def __init__(self, exported: Exported, name: str) -> None:
         super().__init__(exported, name)
         self.updates: dict[str, Any] = {}  # the new values of parameters and buffers
-        self.detached: dict[Any, Any] = {}  # what is detached -> the tensor with its gradient
+        self.detached: dict[Any, Any] = {}  # a detached tensor -> the tensor with its gradient
         self.hidden: set[str] = set()  # tensors that are detached, and views of them
         self.keeps_gradients = False  # of changed tensors, which run_decompositions() does not
         self.unrecorded: set[str] = set()  # tensors that are made in torch.no_grad()

@@ -29,7 +29,8 @@ class _Unknown:
 
 
 class ModuleHooks:
-    """In place of torch.utils.hooks.BackwardHook: what a call of a module with backward hooks reads and returns."""
+    """In place of torch.utils.hooks.BackwardHook: the operands and results of a call of a module with backward
+    hooks."""
 
     def __init__(self, recorder: Any, module: Any, hooks: Sequence[Any], pre_hooks: Sequence[Any]) -> None:
         self.recorder, self.torch, self.module = recorder, recorder.torch, module
@@ -68,7 +69,7 @@ class ModuleHooks:
         return tuple(values)
 
     def _packed(self, gradients: Sequence[Any]) -> tuple[Any, ...]:
-        """As hooks get them: None of what is no tensor."""
+        """The gradients as hooks get them: None for arguments that are no tensors."""
         at = dict(zip(self.at, gradients, strict=True))
         return tuple(at.get(k) for k in range(self.count))
 

@@ -23,7 +23,7 @@ from .tracing import tracing_mode
 
 @cache
 def _library(torch: Any) -> Any:
-    """Defines the operators, which PyTorch computes by its own functions, and in an export by shapes alone."""
+    """Defines the operators. PyTorch computes them by its own functions, and in an export only their shapes."""
     library = torch.library.Library("autodiff_gen", "DEF")
 
     def define(schema: str, shapes: Any, computed: Any) -> None:
@@ -74,7 +74,8 @@ def _library(torch: Any) -> Any:
 
 @contextmanager
 def exported_operators(torch: Any, name: str) -> Iterator[None]:
-    """Replace the functions. Raises ModelError, for the network `name`, for what the operators do not compute."""
+    """Replace the functions. Raises ModelError, for the network `name`, for arguments that the operators do not
+    support."""
     _library(torch)
 
     def tensors(given: Any) -> tuple[Any, ...]:
@@ -122,7 +123,7 @@ def exported_operators(torch: Any, name: str) -> Iterator[None]:
         return torch.ops.autodiff_gen.ctc_loss(log_probs, targets, *lengths, blank, reduction, zero_infinity)
 
     def set_data(x: Any, values: Any) -> None:
-        """What the tensor shows from now on; its gradient stays."""
+        """The tensor shows `values` from now on; its gradient stays."""
         if x.shape != values.shape:
             raise ModelError(f"{name}: .data gets another shape; compute with a new tensor")
         x.detach().copy_(values)

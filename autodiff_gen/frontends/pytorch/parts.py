@@ -86,7 +86,7 @@ def _copied(source: str) -> Rule:
 
 
 def _diff(c: Converter, a: Arguments) -> Any:
-    """The n-th difference along an axis of what prepend and append make longer; of masks where elements differ."""
+    """The n-th difference along an axis, after prepend and append; for masks, whether neighbours differ."""
     dim = axis(c, a["self"], a.get("dim", -1))
     parts = tuple(t for t in (a.get("prepend"), a["self"], a.get("append")) if t is not None)
     x = parts[0] if len(parts) == 1 else c.emit("cat", parts, dim)
@@ -97,7 +97,7 @@ def _diff(c: Converter, a: Arguments) -> Any:
 
 
 def _meshgrid(c: Converter, a: Arguments) -> Any:
-    """Each tensor along an axis of its own; with indexing="xy" the first two are exchanged."""
+    """Each tensor along another axis; with indexing="xy" the first two are exchanged."""
     tensors = a["tensors"]
     order = list(range(len(tensors)))
     if a.get("indexing") == "xy" and len(order) > 1:

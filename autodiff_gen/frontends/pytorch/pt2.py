@@ -21,7 +21,7 @@ from .pt2_entries import Entries
 from .pt2_weights import Stored, stored_tensors
 from .running_statistics import UPDATING
 
-FIRST, LAST = 5, 8  # major versions of the graph's schema, that of PyTorch 2.4 and today's
+FIRST, LAST = 5, 8  # major versions of the graph's schema, PyTorch 2.4's and today's
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class _Program:
 
 
 class _Inputs:
-    """The inputs of the graph: the user's, and what is stored."""
+    """The inputs of the graph: the user's inputs and the stored tensors."""
 
     def __init__(self, signature: Mapping[str, Any], network: str) -> None:
         users: list[str] = []

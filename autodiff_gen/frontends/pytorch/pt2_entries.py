@@ -9,7 +9,7 @@ from ...reading.archive import Archive
 from ...reading.json_text import parse
 
 WEIGHTS, CONSTANTS = KINDS = ("weights", "constants")
-# Until PyTorch 2.7, by kind. PyTorch 2.8 and later keep them in folders, below that of the archive.
+# Until PyTorch 2.7, by kind. PyTorch 2.8 and later keep them in folders, below the archive's folder.
 PROGRAM = "serialized_exported_program.json"
 PICKLED = {WEIGHTS: "serialized_state_dict.pt", CONSTANTS: "serialized_constants.pt"}
 EXAMPLES = "serialized_example_inputs.pt"

@@ -98,7 +98,7 @@ class _Listed:
         return Stored(array, dtype_name(dtype), trained, (file, offset, shape, strides))
 
     def _storage(self, saved: bytes, place: str) -> bytes:
-        """The elements of one tensor in what torch.save wrote, an archive of its own; its pickle is not read."""
+        """The elements of one tensor in an archive that torch.save wrote; its pickle is not read."""
         with Archive(saved, place, ModelError, TORCH_SAVE, self.entries.archive) as archive:
             return archive.read(next(n for n in archive.names() if n.endswith("/data/0")))
 

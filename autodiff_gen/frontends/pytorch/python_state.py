@@ -1,4 +1,4 @@
-"""What a module holds beside its parameters and buffers, in Python: torch.export takes it as constant.
+"""The state of a module in Python, beside its parameters and buffers: torch.export takes it as constant.
 
 A module is called several times as a user calls it. If outputs or gradients differ for the same inputs, parameters,
 buffers and seed, then something changed in Python: a counter, a schedule, a number of `random`, a tensor of before.
@@ -206,7 +206,7 @@ def _same(ours: Sequence[Any], theirs: Sequence[Any]) -> bool:
     return True
 
 
-# What a module holds
+# The objects that a module holds
 
 
 def _holders(torch: Any, module: Any) -> dict[int, Any]:
@@ -248,7 +248,7 @@ def _numbers(torch: Any, module: Any) -> dict[tuple[int, Any], tuple[Any, Any]]:
 
 
 class _Held:
-    """What a module holds at a time."""
+    """The state of a module at one time."""
 
     def __init__(self, torch: Any, module: Any) -> None:
         self.holders = list(_holders(torch, module).values())

@@ -53,7 +53,7 @@ def _exponential(c: Converter, a: Arguments) -> Any:
 
 def _bernoulli(c: Converter, a: Arguments) -> Any:
     """1 with a probability: one for each element of a tensor, or one for all that empty(...).bernoulli_(p) fills, as
-    stochastic depth draws. In evaluation mode p itself in the second case, of which the network divides."""
+    stochastic depth draws. In the second case evaluation mode gives p itself, since the network divides by p."""
     p = a.get("p")
     if isinstance(p, ValueRef) or a["self"] not in c.empty:
         probabilities = p if isinstance(p, ValueRef) else a["self"]

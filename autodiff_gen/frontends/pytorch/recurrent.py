@@ -27,8 +27,8 @@ def shapes_without_steps(torch: Any) -> Iterator[None]:
 
 
 def _results(input: Any, hx: Any, *options: Any) -> tuple[Any, ...]:
-    """Empty results of a layer: those of all steps, and the last state or states; `options` end with bidirectional and
-    batch_first."""
+    """Empty results of a layer: the results of all steps, and the last state or states; `options` end with
+    bidirectional and batch_first."""
     *_, bidirectional, batch_first = options
     states = hx if isinstance(hx, list | tuple) else [hx]
     int(input.shape[1 if batch_first else 0])  # the number of steps is a constant

@@ -37,7 +37,7 @@ class Converter(Protocol):
     def update(self, given: ValueRef, new: ValueRef) -> None: ...
 
 
-EMPTY = object()  # represents a tensor without elements, as a slice of what a rotation leaves
+EMPTY = object()  # represents a tensor without elements, such as the rest that a rotation leaves
 Rule: TypeAlias = Callable[[Converter, Arguments], Any]  # the result, or a list of them
 
 

@@ -6,6 +6,6 @@ from typing import Any
 
 
 def tracing_mode(torch: Any) -> Any:
-    """That of PyTorch's own code which is running; None outside of an export."""
+    """The tracing mode of the running export, read from PyTorch's internals; None outside of an export."""
     key = torch._C._TorchDispatchModeKey.PROXY
     return torch._ops._get_dispatch_mode_pre_dispatch(key) or torch._C._get_dispatch_mode(key)

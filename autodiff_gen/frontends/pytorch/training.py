@@ -116,7 +116,7 @@ def _optimizer(given: Any, scheduled: bool) -> optim.Optimizer:
             f"optimizer: torch.optim.{name} has the hook {described(hook)} of its steps, which C does not call; limit "
             "gradients by ag.Model(clip_grad_norm=...), or change them by register_hook of parameters"
         )
-    # Groups also have entries of schedules, and of what is no choice: that AdamW's decay is decoupled.
+    # Groups also have entries of schedules, and entries that are no choice, such as AdamW's decoupled decay.
     chosen = inspect.signature(type(given)).parameters.keys() - SPEED
     groups = []
     for group in given.param_groups:
@@ -125,7 +125,7 @@ def _optimizer(given: Any, scheduled: bool) -> optim.Optimizer:
         parameters = list(dict.fromkeys(of.own for of in found if of.own is not None))
         options = {k: v for k, v in group.items() if k in chosen and k in given.defaults}
         options["lr"] = float(group.get("initial_lr", group["lr"]) if scheduled else group["lr"])
-        made(**options)  # rejects what is not supported
+        made(**options)  # rejects options that are not supported
         known = inspect.signature(made).parameters
         groups.append({"params": parameters, **{k: v for k, v in options.items() if k in known}})
     optimizer = made(groups, lr=groups[0]["lr"])

@@ -86,7 +86,7 @@ def _array(c: Values, name: str, stored: Stored, role: str) -> Any:
             "a last axis of 2"
         )
     if stored.dtype == "float64" and role == CONSTANT and not array.shape:
-        return array.astype(np.float32)  # a number, which takes the dtype of what it is combined with
+        return array.astype(np.float32)  # a number, which takes the dtype of the other operand
     if stored.dtype != "float32":
         raise ModelError(
             f"{c.name}: the {role} {quoted(name)} is {stored.dtype}; convert the network by net.float() before"

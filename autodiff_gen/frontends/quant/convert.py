@@ -1,10 +1,10 @@
 """Conversion of a float graph to quantised tensors.
 
 Every value of the float graph has a representation (representations.py): a number that does not depend on the input
-(weights, and what is computed of them), a pending result, a function of one quantised tensor, such a tensor, or a
-float. A pending result absorbs what follows it alone: a product the scale and shift of each of its channels, as those
-of BatchNorm and of a bias, and every op its limits, as those of ReLU. It becomes a tensor when anything else reads it.
-Values that only move elements have one range, so that their parts agree.
+(weights, and values computed from them), a pending result, a function of one quantised tensor, a quantised tensor, or a
+float. A pending result absorbs the ops that are its only readers: a product absorbs the scale and shift of each of its
+channels, such as BatchNorm's and a bias, and every op absorbs limits, such as ReLU's. It becomes a tensor when anything
+else reads it. Values that only move elements have one range, so that their parts agree.
 """
 
 from __future__ import annotations
@@ -98,10 +98,10 @@ class Conversion:
         """The s8 result of `run`."""
         return self._s8(self.result)
 
-    # What is converted, what does not depend on the input, and ranges
+    # Converted values, values that do not depend on the input, and ranges
 
     def _find_softmaxes(self, nodes: Sequence[Node]) -> None:
-        """Those of finite values."""
+        """Find the softmaxes of finite values."""
         for node in nodes:
             softmax = softmax_form(node.results[0])
             if softmax is not None and self.position[softmax.x] in self.ranges:
@@ -372,7 +372,7 @@ class Conversion:
         return Function(source, node.op.ref(*arrays, **node.attrs))
 
     def _operand(self, v: Value) -> Value:
-        """s8; an array has a range of its own."""
+        """An operand as s8; the elements of an array determine its range."""
         known = self.representations[v]
         if isinstance(known, Static):
             of = covering(float(known.array.min()), float(known.array.max()))

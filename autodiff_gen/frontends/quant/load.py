@@ -20,8 +20,8 @@ INPUT = "input"
 
 def load(source: str | Path | Mapping[str, Any], clamp_gradient: str = OPEN) -> Network:
     """A quantised network from an .npz file or a dict of arrays with the entry `layers`, a list of layers as JSON.
-    clamp_gradient: as of Network. Raises ModelError for what is no such file, for missing arrays, layers that do not
-    fit together and another clamp_gradient."""
+    clamp_gradient: as for Network. Raises ModelError for a file of another format, for missing arrays, layers that do
+    not fit together and another clamp_gradient."""
     check_convention("quant.load", clamp_gradient, ModelError)
     if not isinstance(source, str | Path | Mapping):
         raise ModelError(f"quant.load: give a path or a dict of arrays, not {type(source).__name__}")

@@ -82,9 +82,9 @@ def _cat(layer: Layer, arrays: Arrays, *parts: Value) -> Value:
 
 @dataclass(frozen=True)
 class LayerOp:
-    """build: (layer, its arrays, its operands) -> s8, of layers with limits also of their clamp_gradient; keys: what a
-    layer has beside its name, op and inputs; operands: how many, None: one or more; arrays: their names, of which the
-    first `required` must be there; scale: of the result, where it is always the same."""
+    """build: (layer, its arrays, its operands) -> s8, for layers with limits also with their clamp_gradient; keys: the
+    entries of a layer beside its name, op and inputs; operands: how many, None: one or more; arrays: their names, the
+    first `required` must be given; scale: of the result, where it is always the same."""
 
     build: Callable[..., Value]
     keys: tuple[str, ...] = ()
@@ -166,10 +166,10 @@ class Network(Module):
     float tensor: the dequantised result of its last layer. Its layers are modules under their names; their parameters
     `weight` and `bias` have requires_grad=False, and are then constants. Set requires_grad to train one.
 
-    layers: in the order of execution; arrays: those of each layer by "<layer>.weight" (s8), "<layer>.weight_scales"
-    (float, one or one for each output channel) and "<layer>.bias" (s32); clamp_gradient: "open" or "closed", which
-    gradients pass the limits of results (docs/quantization.md). Raises ModelError for layers that do not fit together,
-    for missing arrays and for another clamp_gradient; calling it raises ShapeError.
+    layers: in the order of execution; arrays: the arrays of each layer by "<layer>.weight" (s8),
+    "<layer>.weight_scales" (float, one or one for each output channel) and "<layer>.bias" (s32); clamp_gradient: "open"
+    or "closed", which gradients pass the limits of results (docs/quantization.md). Raises ModelError for layers that do
+    not fit together, for missing arrays and for another clamp_gradient; calling it raises ShapeError.
     """
 
     source = ""  # the file that it was loaded from

@@ -1,4 +1,4 @@
-"""A product on s8: what it absorbs, the factor and the shift of each of its output channels, and its 8-bit weights."""
+"""A product on s8: the factor and the shift of each output channel, which it absorbs, and its 8-bit weights."""
 
 from __future__ import annotations
 
@@ -66,15 +66,15 @@ def quantized_weights(
 
 class Layers:
     """The weights of the products of a graph, in the order in which they are converted; another conversion of the graph
-    takes them again. modules: the names of the float network's modules, of which none is that of a second call."""
+    takes them again. modules: the names of the float network's modules, which no second call of a layer gets."""
 
     def __init__(self, known: Sequence[QuantizedWeights] = (), modules: Collection[str] = ()) -> None:
         self.every, self._modules = list(known), modules
         self._position = 0
 
     def next(self, name: str, x: Value, arrays: Callable[[Quantization], dict[str, Any]]) -> QuantizedWeights:
-        """Those of a product of x that is computed by the layer `name`; arrays: of the quantisation of x, if they are
-        new."""
+        """The weights of a product of x that the layer `name` computes; arrays: gives new ones for the quantisation of
+        x."""
         if self._position == len(self.every):
             of_x = x.type.quantization
             assert of_x is not None

@@ -92,7 +92,7 @@ class Quantized(Module):
                 f"{list(samples.shape[1:])}"
             )
         given = make_input("given", Type(f32, samples.shape))
-        layers = copy.deepcopy(self._layers)  # what is converted here is in no model
+        layers = copy.deepcopy(self._layers)  # layers that are converted here are in no model
         for weights in layers:
             weights._named("parameter")
         result, conversion = self._converted(given, layers)

@@ -108,11 +108,11 @@ def check_calibration(x: Any, method: str) -> Any:
     array = samples_of("quantize: the calibration data", x)
     if array.min() == array.max():
         raise ModelError(
-            f"quantize: the calibration data is constant, {array.min():g}: give samples of what the network will see"
+            f"quantize: the calibration data is constant, {array.min():g}: give samples as the network will see them"
         )
     return array
 
 
 def values_of(result: Value) -> list[Value]:
-    """The values of a graph in an order that depends on its structure alone."""
+    """The values of a graph in an order that depends only on its structure."""
     return [v for node in topological([result]) for v in node.results]

@@ -1,4 +1,4 @@
-"""What is trained of a quantised layer: its 8-bit weights and its bias."""
+"""The parameters of a quantised layer: its 8-bit weights and its bias."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class QuantizedWeights(Module):
 
     @property
     def channel_axis(self) -> int | None:
-        """That of the input channels in the weight; None for groups of several channels, and without a weight."""
+        """The axis of the input channels in the weight; None for groups of several channels, and without a weight."""
         weight = self._members()[0].get("weight")
         if weight is None:
             return None
@@ -72,15 +72,15 @@ class QuantizedWeights(Module):
         return self
 
     def taken(self, x_scale: float | None = None) -> dict[str, Any]:
-        """The arrays as the op takes them: the weight is a graph value, and so is what is trained. x_scale: that of the
-        layer's input, if it may be another one than the layer was made for."""
+        """The arrays as the op takes them: the weight is a graph value, and so are arrays that train. x_scale: the
+        scale of the layer's input, if it may differ from the scale that the layer was made for."""
         own = {k: self._taken(k, p, x_scale) for k, p in self._members()[0].items() if p is not None}
         if "weight" in own and not isinstance(own["weight"], Value):
             own["weight"] = F.quantized_weight(own["weight"], self.arrays["weight_scales"])
         return {**self.arrays, **own}
 
     def _taken(self, name: str, parameter: Parameter, x_scale: float | None) -> Any:
-        """As the op takes it: the integers of a file are constants, and so is what was loaded and does not train."""
+        """As the op takes it: integers of a file are constants, and so are loaded arrays that do not train."""
         value: Any = getattr(self, name)
         if not parameter.requires_grad:
             parameter.fix()
