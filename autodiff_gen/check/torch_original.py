@@ -1,5 +1,5 @@
 """A module of PyTorch or a program of torch.export, in float64, without dropout and with the means of other random
-numbers: what imported networks are compared with."""
+numbers: the reference for imported networks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def _full(size: Any, mean: float) -> Any:
     return torch.full(size, mean, dtype=torch.float64)
 
 
-# Operators that draw, without overload and without the underscore of those in place -> what computes the mean.
+# Operators that draw, without overload and without the underscore of in-place ones -> the function that computes the
+# mean.
 MEANS = {
     "rand": lambda size, **_: _full(size, 0.5),
     "randn": lambda size, **_: _full(size, 0.0),
@@ -156,7 +157,7 @@ class Original:
 
     @contextmanager
     def _running(self) -> Iterator[None]:
-        """Raises ToolError for what PyTorch itself cannot run or differentiate."""
+        """Raises ToolError for networks that PyTorch itself cannot run or differentiate."""
         before = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)  # of tensors that the program creates
         try:
@@ -171,8 +172,8 @@ class Original:
 
 
 def share(module: Any, tied: Mapping[str, str], views: Mapping[str, WeightView]) -> None:
-    """Let weights share memory, which a conversion to float64 and a file separate: those that are others are these,
-    and those that show elements of other ones are computed from these before each call."""
+    """Let weights share memory again after a conversion to float64 or a file has separated them. tied: weights become
+    the weights that they equal; views: weights that show elements of others are computed from them before each call."""
     paths = dict(module.named_modules())
     hooks: dict[str, list[Any]] = {}  # of the weights that are computed
 

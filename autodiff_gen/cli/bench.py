@@ -36,7 +36,7 @@ def add_commands(command: Command) -> None:
 
 def _add_bench(command: Command) -> None:
     bench = command(
-        "bench", "Count what networks cost on several cores, also without stages of the compiler."
+        "bench", "Count the cost of networks on several cores, also without stages of the compiler."
     )
     bench.add_argument(
         "networks",

@@ -35,7 +35,7 @@ class Message:
 
     @cached_property
     def parts(self) -> list[str]:
-        """What does not vary, in its order."""
+        """The parts that do not vary, in order."""
         return [part for part in self.text.split("{}") if part]
 
     @property

@@ -43,7 +43,7 @@ def run_explain(args: argparse.Namespace) -> int:
 
 
 def _add_report(command: Command) -> None:
-    report = command("report", "Print what explain prints, and write it as one HTML page.")
+    report = command("report", "Print the output of explain, and write it as one HTML page.")
     model_argument(report)
     target_arguments(report)
     report.add_argument("--out", metavar="FILE", type=Path, required=True, help="the page")

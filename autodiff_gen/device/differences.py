@@ -46,8 +46,8 @@ class Mask:
 
 @dataclass(frozen=True)
 class Piece:
-    """What one reply has of a difference: `count` elements from `first` on; of them only the `top` largest, unless
-    0."""
+    """The part of a difference in one reply: `count` elements from `first` on, or only the `top` largest of them,
+    unless `top` is 0."""
 
     first: int
     count: int

@@ -31,7 +31,8 @@ def as_units(array: NDArray[Any]) -> bytes | None:
 
 def as_integers(array: NDArray[Any], scale: float | None = None) -> tuple[int, float, bytes] | None:
     """(S8 or S16, scale, bytes of integers k) with k * scale = x in float32, bit for bit, for every x; None if there
-    are none. Without a `scale`, powers of 2 are tried, which suit what was measured in integers or fixed point."""
+    are none. Without a `scale`, powers of 2 are tried, which suit values that were measured in integers or fixed
+    point."""
     largest = float(np.abs(array).max()) if array.size else 0.0
     if not 0.0 < largest < float("inf"):
         return None

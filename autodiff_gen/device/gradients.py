@@ -32,7 +32,7 @@ def exchanged_slots(program: Program) -> list[Slot]:
 
 
 def after_apply(program: Program, part: Mapping[str, Array]) -> Part:
-    """What `apply` leaves of an exchanged part: no sums, and counters that it has increased."""
+    """An exchanged part after `apply`: sums are 0, and counters are increased."""
     found = dict(part)
     for slot in exchanged_slots(program):
         if is_sum(slot):
@@ -136,7 +136,7 @@ class GradientRank:
             raise replies.strange_steps(steps, expected[0], expected[-1])
 
     def _once_more(self, run: Callable[[], Any]) -> Any:
-        """The operation; again where the board has other sums than those that it was thought to have."""
+        """The operation; again where the board has other sums than expected."""
         try:
             return self.board.retry(run)
         except DeviceError as error:

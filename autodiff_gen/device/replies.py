@@ -73,7 +73,7 @@ def check_length(name: str, expected: int, payload: bytes) -> None:
 
 
 def greeting(status: int, payload: bytes) -> Greeting:
-    """The reply to HELLO. Raises LinkError for another version of the protocol, and for what no board says."""
+    """The reply to HELLO. Raises LinkError for another version of the protocol, and for values that no board sends."""
     version = payload[0] if payload else 0
     if status or version != frames.VERSION:
         raise LinkError(

@@ -75,7 +75,7 @@ class Session:
 
     @property
     def runner(self) -> str:
-        """What runs the firmware of the link when no port is named: exec or qemu. Raises LinkError."""
+        """The program that runs the firmware of the link when no port is named: exec or qemu. Raises LinkError."""
         if self.profile.is_host:
             return "exec"
         if self.profile.qemu is None:

@@ -76,8 +76,8 @@ def read_weights(path: Path) -> tuple[dict[str, Array], int | None]:
 def weights_for(
     program: Program, path: Path, partial: bool = False
 ) -> tuple[dict[str, Array], int | None, str]:
-    """The arrays of a file that a program takes, the step count if the file has one, and with `partial`, in words, what
-    else the file or the program has. Raises DataError for arrays that the program does not take."""
+    """The arrays of a file that a program takes, the step count if the file has one, and with `partial`, in words, the
+    further arrays of the file or the program. Raises DataError for arrays that the program does not take."""
     state, steps = read_weights(path)
     left_out = ""
     if partial:
@@ -100,8 +100,8 @@ def weights_for(
 
 def shared(program: Program, path: Path, state: Mapping[str, Array]) -> tuple[dict[str, Array], str]:
     """The parameters and buffers of `state`, read from `path`, that a program has with the same name and shape, and in
-    words what else either has. Frozen ones are among them: constants, which must be equal. Raises DataError if there
-    are none."""
+    words the further arrays of both. Frozen parameters are among them: constants, which must be equal. Raises DataError
+    if there are none."""
     named = {program.tied.get(name, name): array for name, array in state.items()}
     slots = {s.name: tuple(planned(s.state.logical.shape)) for s in program.slots if s.role in WEIGHTS}
     chosen = {n: a for n, a in named.items() if n in program.frozen or slots.get(n) == a.shape}

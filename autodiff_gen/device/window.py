@@ -1,4 +1,4 @@
-"""The sender's window: which requests are sent, which are confirmed, and what may be sent now."""
+"""The sender's window: the requests that are sent, those that are confirmed, and those that may be sent now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What boards count in local steps: the cycles of their cores, or instructions in emulators, for each kind of board."""
+"""Counts of local steps: the cycles of the boards' cores, or instructions in emulators, for each kind of board."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Counts:
 
     @property
     def lines(self) -> list[str]:
-        """What __init__ takes."""
+        """The lines that __init__ takes."""
         return [f"{kind}\t{name}\t{count}\t{steps}" for (kind, name), (count, steps) in self._sums.items()]
 
     def of_a_step(self) -> list[str]:

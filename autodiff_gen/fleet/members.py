@@ -17,8 +17,8 @@ Vector = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Report:
-    """What one board returns from a round: `delta` is the new weights less the weights of the start, flat.
-    `evaluation`: of the weights of the start, if the server asks for it. `kind`: the kind of board, if it has one."""
+    """The result of one board in a round: `delta` is the new weights less the weights of the start, flat. `evaluation`:
+    of the weights of the start, if the server asks for it. `kind`: the kind of board, if it has one."""
 
     board: int
     samples: int

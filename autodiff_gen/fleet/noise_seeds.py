@@ -1,6 +1,6 @@
-"""What seeds the noise of twins: random bytes for each board and round, as a board draws them at the start of a round.
-The twin makes the noise from the seed, the settings and the exact difference, as a board does (docs/link.md): a request
-that is repeated has the same noise, also in another process, and another difference has other noise."""
+"""The seeds of the noise of twins: random bytes for each board and round, as a board draws them at the start of a
+round. The twin makes the noise from the seed, the settings and the exact difference, as a board does (docs/link.md): a
+request that is repeated has the same noise, also in another process, and another difference has other noise."""
 
 from __future__ import annotations
 

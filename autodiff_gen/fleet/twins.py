@@ -86,8 +86,8 @@ class _Start:
 
 class Twins:
     """The boards from 0 on. `sets`: the samples of each board, as the contents of samples.bin. `jobs`: threads.
-    `seeds`: what seeds noise, by board and round. `payload`: the largest payload of a board's link, on which the pieces
-    of differences depend. Raises ToolError."""
+    `seeds`: the seeds of noise, by board and round. `payload`: the largest payload of a board's link, on which the
+    pieces of differences depend. Raises ToolError."""
 
     def __init__(
         self,

@@ -2,8 +2,8 @@
 
     delay of late boards + download + local steps + upload
 
-where the local steps take time in proportion to their samples, and a transfer takes the latency, its bytes by the rate
-of the line, and for each frame that is lost a frame more and twice the latency. A board that vanishes is gone at a
+The local steps take time in proportion to their samples. A transfer takes the latency and its bytes divided by the rate
+of the line; each frame that is lost takes another frame and twice the latency. A board that vanishes is gone at a
 random moment of its round, and its work is lost. All is drawn from one seed, and does not depend on who takes part.
 """
 

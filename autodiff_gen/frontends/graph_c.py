@@ -56,7 +56,7 @@ class Place:
 
 @dataclass(eq=False)
 class Buffer:
-    """The layout of buf: first what persists over calls, then the arena of the steps."""
+    """The layout of buf: first the values that persist over calls, then the arena of the steps."""
 
     places: list[Place] = field(default_factory=list)
     kept: int = 0  # floats that persist over calls

@@ -1,6 +1,6 @@
 """The reference kernels as text: static functions for self-contained C, without the project's headers.
 
-The result has those top-level items of `kernels/ref` (functions, types, tables, #defines) that the code needs, in file
+The result has the top-level items of `kernels/ref` (functions, types, tables, #defines) that the code needs, in file
 order. Sources formatted by clang-format can be split at lines: an item starts in the first column and ends at a line
 that starts with `}` or, if it has no braces, ends with `;`.
 """

@@ -14,7 +14,7 @@ __all__ = ["custom_gradient", "gradient_of"]
 
 
 def gradient_of(input: Any) -> Value:
-    """Stands for the gradient of `input`, in what `custom_gradient` is given."""
+    """A placeholder for the gradient of `input` in arguments of `custom_gradient`."""
     return apply("gradient_of", as_value(input))
 
 

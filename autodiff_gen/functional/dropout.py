@@ -39,7 +39,7 @@ def random_bits(shape: Shape, key: int) -> tuple[Value, dict[State, Value]]:
 
 
 def drawn_bits(shape: Shape, key: int | None) -> Value:
-    """32 random bits for each element in this step, u32 of `shape`; what reads them is `counted`."""
+    """32 random bits for each element in this step, u32 of `shape`; values that read them pass through `counted`."""
     return apply("rand_u32", _NOW, apply("iota", size=shape), key=key)
 
 

@@ -54,8 +54,8 @@ def Param(name: str, values: Any, requires_grad: bool = True) -> Value:
 
 def Buffer(name: str, values: Any, dtype: str = "f32") -> Value:
     """State without gradient that a forward pass may update (F.with_updates), as a graph value: running statistics,
-    counters. What no entry updates, such as a mask, is a constant in flash. `values` as for Param;
-    dtype: "f32", "s32" or "bool"."""
+    counters. A buffer that no entry updates, such as a mask, is a constant in flash. `values` as for Param; dtype:
+    "f32", "s32" or "bool"."""
     check_parameter_name(name)
     return make_buffer(name, values, dtype)
 

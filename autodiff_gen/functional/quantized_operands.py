@@ -60,8 +60,8 @@ def _rounded_bias(
     sums: tuple[Any, Any],
     shift: Any,
 ) -> Value:
-    """A float bias in units of the sums, limited to what these leave room for. The scales of the weights are a table
-    that gradients read too."""
+    """A float bias in units of the sums, limited so that it does not make them overflow. The scales of the weights are
+    a table that gradients read too."""
     if bias.shape != scales.shape:
         raise shape_error(
             name, given, f"the bias must have the shape {list(scales.shape)}, not {list(bias.shape)}"

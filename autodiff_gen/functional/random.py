@@ -57,7 +57,7 @@ def randn_like(input: TensorLike, *, seed: int | None = None) -> Value:
 def _drawn(
     size: tuple[Any, ...], mean: float, draw: Callable[[Shape, int | None], Value], seed: Any
 ) -> Value:
-    """What `draw` makes of a shape and a seed; in evaluation mode the mean."""
+    """The result of `draw` for a shape and a seed; in evaluation mode the mean."""
     given = size[0] if len(size) == 1 and isinstance(size[0], tuple | list) else size
     in_evaluation = full(given, mean)
     return by_mode(

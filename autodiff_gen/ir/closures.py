@@ -1,6 +1,6 @@
 """Regions of scan and cond: a traced sub-graph is closed over the values of the enclosing graph that it uses.
 
-What depends on none of the region's own parameters is computed once, outside, and captured; constants, counts and
+Values that depend on none of the region's parameters are computed once, outside, and captured; constants, counts and
 broadcasts stay inside, since they cost nothing there.
 """
 

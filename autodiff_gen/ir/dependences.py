@@ -65,8 +65,8 @@ def condition_edges(graph: Graph) -> dict[Node, list[Node]]:
 
 @lru_cache(maxsize=8)
 def control_edges(graph: Graph) -> Mapping[Node, Sequence[Node]]:
-    """For each node those that come first though it reads none of their results. Before `copy_insertion` copies the old
-    states that are read late, some of these edges contradict the graph; they are left out."""
+    """For each node the nodes that come first though it reads none of their results. Before `copy_insertion` copies the
+    old states that are read late, some of these edges contradict the graph; they are left out."""
     edges = ordering_edges(graph)
     for node, conditions in condition_edges(graph).items():
         edges.setdefault(node, []).extend(conditions)
@@ -91,7 +91,7 @@ def _is_acyclic(graph: Graph, edges: Mapping[Node, Sequence[Node]]) -> bool:
 
 
 def _without_cycles(graph: Graph, edges: Mapping[Node, Sequence[Node]]) -> dict[Node, list[Node]]:
-    """The edges without those that would close a cycle with the edges before them."""
+    """The edges, except edges that would close a cycle with the edges before them."""
     order = OrderedDag(graph.nodes, {n: [v.node for v in n.operands] for n in graph.nodes})
     return {n: [b for b in before if order.add_edge(b, n)] for n, before in edges.items()}
 

@@ -25,7 +25,7 @@ class Check:
     high: int
 
 
-ROLES = ("parameter", "buffer", "counter", "optimizer")  # what states are for
+ROLES = ("parameter", "buffer", "counter", "optimizer")  # the purposes of states
 ADDED = "added"  # marks fields that are newer than version 0.1.0 (ir/canonical_text.py)
 NORMS = {"l1": 1, "l2": 2}  # the power of the magnitudes that are added
 

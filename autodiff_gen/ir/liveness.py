@@ -26,7 +26,7 @@ Edge = tuple[int, int]  # a computation, and one that comes after it
 
 @dataclass(eq=False)
 class Computation:
-    """What becomes one step.
+    """The computation of one step.
 
     nodes: the nodes of the graph, none for a copy that the graph does not have; inside: the nodes that loops compute,
     which are the same unless the graph has loop nests as nodes; reads: the memory of the operands; stores: the results
@@ -122,7 +122,7 @@ class Liveness:
 
     @cached_property
     def ranges(self) -> dict[Value, range]:
-        """The steps at which each stored value of the graph is alive, of those in the arena."""
+        """The steps at which each value in the arena is alive."""
         start: dict[int, int] = {}
         end: dict[int, int] = {}
         for at, s in enumerate(self.order):
@@ -245,7 +245,7 @@ def needed_by(graph: Graph, outputs: Collection[str]) -> set[Node]:
 
 
 def _before(graph: Graph, computations: Sequence[Computation], first: Collection[str]) -> list[list[int]]:
-    """For each computation those that must come before it."""
+    """For each computation the computations that must come before it."""
     maker = {v: i for i, c in enumerate(computations) for v in c.stores}
     index = {n: i for i, c in enumerate(computations) for n in c.nodes}
     edges = control_edges(graph)
@@ -264,7 +264,7 @@ def _before(graph: Graph, computations: Sequence[Computation], first: Collection
 
 
 def _add_preferences(computations: Sequence[Computation], before: list[list[int]]) -> None:
-    """Add what had better come before a computation, where that is possible."""
+    """Add the computations that should come before another one, where that is possible."""
     wanted = [*_between_strips(computations), *_before_copies(computations, before)]
     if not wanted:
         return
@@ -291,8 +291,7 @@ def _needs(before: Sequence[Sequence[int]]) -> list[int]:
 
 
 def _before_copies(computations: Sequence[Computation], before: Sequence[Sequence[int]]) -> Iterator[Edge]:
-    """What else the first reader of values needs that are computed again: they are not computed before they can be
-    read."""
+    """Compute values again only after the other operands of their first reader, so that they are alive shortly."""
     readers: dict[int, list[int]] = {}
     maker = {v: i for i, c in enumerate(computations) for v in c.stores}
     for s, c in enumerate(computations):

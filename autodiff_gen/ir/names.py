@@ -124,7 +124,7 @@ def adopt(new: Value, old: Value) -> None:
 
 
 def _rank(v: Value) -> int:
-    """How much a name says: 2 for inputs, parameters and what modules return, 1 for roles, 0 for other values."""
+    """How much a name says: 2 for inputs, parameters and results of modules, 1 for roles, 0 for other values."""
     source = base(v)
     label = source.node.origin.labels.get(source.index)
     if isinstance(source.node.op.lower, Leaf) or (label is not None and label.role == OUTPUT):
@@ -138,7 +138,7 @@ def _labelled(v: Value) -> Value | None:
 
 
 def abbreviations(scopes: Iterable[str]) -> dict[str, str]:
-    """For each long path of a module what to call it: the shortest end of the path that no other one has."""
+    """A name for each long path of a module: the shortest end of the path that no other path has."""
     ends: dict[str, int] = {}
     every = set(scopes)
     for scope in every:
@@ -159,12 +159,12 @@ def _ends(scope: str) -> list[str]:
 
 
 def name_of(v: Value, layers: Mapping[str, str] = NO_LAYERS) -> str:
-    """What to call a value where all values of a program are in scope; `layers`: what to call modules."""
+    """The name of a value where all values of a program are in scope; `layers`: the names of modules."""
     return called(v, layers).text
 
 
 def called(v: Value, layers: Mapping[str, str] | None = NO_LAYERS) -> Called:
-    """The same, divided into what it says; without modules if `layers` is None."""
+    """The same, divided into its parts; without modules if `layers` is None."""
     v = _inside(v)
     node, label = v.node, v.node.origin.labels.get(v.index)
     if label is None and isinstance(node.op.lower, Leaf):
@@ -228,7 +228,7 @@ def merged_constant(equal: Sequence[Value]) -> Value:
 
 
 def _by_value(v: Value) -> str:
-    """What to call a constant that belongs to no layer: `zeros_32`, `ones_16`, `table`."""
+    """The name of a constant that belongs to no layer: `zeros_32`, `ones_16`, `table`."""
     array = v.node.attrs["value"]
     word = "zeros" if not array.any() else "ones" if (array == 1).all() else ""
     return f"{word}_{array.size}" if word else TABLE

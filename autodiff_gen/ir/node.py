@@ -1,7 +1,7 @@
 """The record of an op, the registry of all of them, and its applications: values, nodes and regions.
 
-One record holds everything the project knows of an op: its shape rule, its meaning in NumPy, its VJP, how it
-becomes C, what PyTorch calls it, and samples for the tests. Nothing else may special-case an op by name.
+One record holds everything the project knows of an op: its shape rule, its meaning in NumPy, its VJP, its lowering to
+C, its name in PyTorch, and samples for the tests. Nothing else may special-case an op by name.
 
 Nodes are immutable and pure; values hash by identity. Nothing here recurses along the graph, so chains of any
 length work.
@@ -84,7 +84,7 @@ class Op:
     lower: how it becomes C.
     torch: the same thing as a PyTorch expression over a, b, c (or `operands`) and the attributes' names; None
            where PyTorch has none.
-    form:  how the op computes what another op computes; None where it is no form of another op.
+    form:  how the op computes the result of another op; None where it is no form of another op.
 
     Traits, which passes read instead of the name. All but the last three are of elementwise ops, and hold in float32
     too:
@@ -153,12 +153,12 @@ def register(op: Op) -> Op:
 
 
 def in_forms(op: Op, form: type[Form]) -> Sequence[Op]:
-    """The ops that compute what `op` computes in this form."""
+    """The ops that compute the result of `op` in this form."""
     return _FORMS.get((op.name, form), ())
 
 
 def in_form(op: Op, form: type[Form]) -> Op | None:
-    """The op that computes what `op` computes in this form, if there is one."""
+    """The op that computes the result of `op` in this form, if there is one."""
     return next(iter(in_forms(op, form)), None)
 
 
@@ -175,8 +175,8 @@ define = registered(Op)
 
 
 def inferred(op: Op, operands: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
-    """The types of the results, by the op's rule. What only moves elements keeps the quantisation that all of them
-    have. Raises ShapeError."""
+    """The types of the results, by the op's rule. An op that only moves elements keeps the quantisation that all
+    operands have. Raises ShapeError."""
     found = op.infer(*operands, **attrs)
     types = found if isinstance(found, tuple) else (found,)
     if not isinstance(op.lower, (View, Assemble)) or all(t.quantization is None for t in operands):
@@ -314,7 +314,7 @@ class Value:
             "elements of a graph value cannot be set; use F.where with a mask, F.cat of parts, or F.scatter"
         )
 
-    if TYPE_CHECKING:  # what functional/tensor_methods.py installs and the package itself uses
+    if TYPE_CHECKING:  # methods that functional/tensor_methods.py installs and the package itself uses
 
         def __add__(self, other: Any) -> Value: ...
         def __radd__(self, other: Any) -> Value: ...

@@ -13,7 +13,7 @@ from .types import Shape, Type
 
 Attrs: TypeAlias = Mapping[str, Any]
 
-# Precedence of a C expression, as far as generated code needs it: what needs parentheses where.
+# Precedence of a C expression, as far as generated code needs it for parentheses.
 ATOM, UNARY, MUL, ADD, COMPARE, SELECT = 100, 90, 80, 70, 60, 10
 
 
@@ -136,7 +136,7 @@ class Assemble:
 
 
 def _nothing(*given: Any) -> None:
-    """What ops are that lack a property."""
+    """The function of ops that lack a property."""
 
 
 @dataclass(frozen=True)

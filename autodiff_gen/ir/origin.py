@@ -75,7 +75,8 @@ def is_late(origin: Origin) -> bool:
 
 @dataclass(slots=True)
 class Building:
-    """What nodes that are created now belong to; paths: of the modules in the outermost one, by identity."""
+    """The module, phase and call of nodes that are created now; paths: of the modules in the outermost one, by
+    identity."""
 
     scope: str = ""
     phase: str = FORWARD

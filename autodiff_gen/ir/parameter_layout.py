@@ -16,8 +16,8 @@ from .quantization import Quantization
 class Storage:
     """stored = logical.reshape(split).permute(dims).reshape(shape).
 
-    `split` cuts the axes of the `logical` shape, `dims` is the order in which the pieces are stored, `shape` what
-    generated code sees.
+    `split` cuts the axes of the `logical` shape, `dims` is the order in which the pieces are stored, `shape` the shape
+    in generated code.
     """
 
     logical: tuple[int, ...]
@@ -58,9 +58,9 @@ class Storage:
 
 @dataclass(frozen=True, eq=False)
 class PartialStorage:
-    """Of the whole, stored as `whole` says, the elements `index` along an axis.
+    """The elements `index` along an axis of an array that is stored as `whole` says.
 
-    rest: all elements as they are stored; None where those that are not stored are 0. quantization: of the logical
+    rest: all elements as they are stored; None where elements that are not stored are 0. quantization: of the logical
     type, if it has one.
     """
 
@@ -87,7 +87,7 @@ class PartialStorage:
         return stored if self.whole is None else self.whole.restored(stored)
 
     def has_the_rest_of(self, array: Any) -> bool:
-        """Whether the elements of an array that are not stored are those that it would be restored with."""
+        """Whether `restored` would give the elements of an array that are not stored."""
         return np.array_equal(self.restored(self.stored(array)), array)
 
     @property

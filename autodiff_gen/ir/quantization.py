@@ -128,8 +128,8 @@ def sums_of_any(terms: int, zero_point: int) -> tuple[Any, Any]:
 
 
 def within_sums(bias: Any, sums: tuple[Any, Any]) -> Any:
-    """Biases of output channels as s32, limited to what leaves room for the sums of their products, whose least and
-    greatest values are given."""
+    """Biases of output channels as s32, limited so that adding them to the sums of products does not overflow; `sums`:
+    the least and the greatest sums."""
     least, greatest = sums
     return np.clip(bias, -LARGEST_SUM - 1 - least, LARGEST_SUM - greatest).astype(np.int32)
 

@@ -29,7 +29,7 @@ def substitute(roots: Sequence[Value], rewrite: Rewrite) -> list[Value]:
 def _substituted(
     roots: Sequence[Value], nodes: Iterable[Node], rewrite: Rewrite, chosen: Set[Node]
 ) -> list[Value]:
-    """What takes the place of a value gets its name."""
+    """A value that replaces another one gets its name."""
     mapping: dict[Value, Value] = {}  # of values that are replaced
     replaced = mapping.keys()
     with building() as here:
@@ -54,8 +54,8 @@ def _substituted(
 
 
 def replaced(roots: Sequence[Value], mapping: Mapping[Value, Value]) -> list[Value]:
-    """The graph below `roots` with other values in place of the keys of `mapping`; what does not depend on
-    them stays as it is.
+    """The graph below `roots` with other values in place of the keys of `mapping`; values that do not depend on them
+    stay.
     """
     new = dict(mapping)
     for node in topological(roots, stop=lambda n: all(r in new for r in n.results)):

@@ -51,7 +51,7 @@ def reused_by_stacks(node: Node, graph: Graph) -> dict[int, Value]:
 
 
 def _read_after(node: Node, i: int, k: int) -> bool:
-    """Whether the element that is param i of a region is read by what depends on its result k."""
+    """Whether a node that depends on result k of a region reads its param i, an element."""
     (region,) = node.regions
     result = region.results[k].base
     shown, below = {region.params[i]}, {result}

@@ -1,4 +1,4 @@
-"""What passes need to know of a node, read from its op's record and never from the op's name."""
+"""Properties of nodes for passes, read from the op's record and never from the op's name."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def is_sum(node: Node) -> bool:
 
 
 def is_plain_product(node: Node) -> bool:
-    """Whether the node is a contraction that does nothing but multiply."""
+    """Whether the node is a contraction that only multiplies."""
     return isinstance(node.op.lower, Contraction) and node.op.form is None
 
 

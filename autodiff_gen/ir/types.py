@@ -138,7 +138,7 @@ def planned_size(shape: Shape) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Type:
-    """dtype and shape of a value, and of a quantised one what its integers represent; prints as `f32[n,10]`."""
+    """dtype and shape of a value, and the quantisation of its integers if it has one; prints as `f32[n,10]`."""
 
     dtype: DType
     shape: Shape

@@ -13,9 +13,9 @@ from .types import Type, varies
 
 def verify(graph: Graph, verified: dict[Node, tuple[Value, ...]] | None = None) -> None:
     """Raise GraphError, which names the node or the output, unless every rule of the IR holds: operands are defined
-    before they are used and inside the graph, types are those that the ops infer, names are unique, updates have the
-    types of their states. `verified`: nodes that were checked before, with their operands; the nodes of this graph are
-    added.
+    before they are used and inside the graph, types equal the types that the ops infer, names are unique, updates have
+    the types of their states. `verified`: nodes that were checked before, with their operands; the nodes of this graph
+    are added.
     """
     verified = {} if verified is None else verified
     known = {v.node for v in graph.inputs}

@@ -1,5 +1,5 @@
-"""How many results and terms a call computes, as kernels of tiles see it: what costs of kernels are multiplied with.
-Stdlib only."""
+"""The numbers of results and terms that a call computes, for kernels of tiles: the factors of a kernel's costs. Stdlib
+only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class CallSize:
     terms: Number
 
     def cost(self, kernel: KernelCost) -> float:
-        """Of a call of this size."""
+        """The cost of a call of this size."""
         row = kernel.total((int(self.columns),), int(self.terms)) - kernel.call
         return kernel.call + self.rows * row
 

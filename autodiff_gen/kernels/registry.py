@@ -33,7 +33,7 @@ _OF_THE_TREE: dict[Path, Backend] = {}
 @dataclass(frozen=True)
 class Backends:
     """The backends of a build; `ref`, the last, serves every call. `priority`: their names by priority; `use`: the
-    priority list for a kernel that overrides it. Of the board: the core's `features`, and what operations `cost` on it.
+    priority list for a kernel that overrides it. `features`: the core's features; `cost`: the core's cost table.
     """
 
     root: Path

@@ -1,4 +1,4 @@
-"""The rows of a kernel table: those written out in [[kernel]], and those that follow from the contract by `serves` and
+"""The rows of a kernel table: rows written out in [[kernel]], and rows that follow from the contract by `serves` and
 `tiles`. Stdlib only."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What kernel tables hold: backends, their rows and functions, and the files to compile. Stdlib only."""
+"""The content of kernel tables: backends, their rows and functions, and the files to compile. Stdlib only."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ class Source:
 @dataclass(frozen=True)
 class Backend:
     """One kernel folder and its table. `requires`: core features of the board, such as "fpu"; `shared`: files that
-    several of its kernels use; `tables`: what was read. A library that they need is linked with `ldflags`, has
-    `headers`, and is in Debian's `packages`."""
+    several of its kernels use; `tables`: the files that were read. A library that the kernels need is linked with
+    `ldflags`, has `headers`, and is in Debian's `packages`."""
 
     name: str
     folder: Path
@@ -97,7 +97,7 @@ class Backend:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """Every file of its kernels once, in table order, then those that they share."""
+        """Every file of its kernels once, in table order, then the files that they share."""
         paths = dict.fromkeys((*(k.source for k in self.kernels), *self.shared))
         return tuple(self.source(path) for path in paths)
 

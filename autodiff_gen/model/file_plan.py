@@ -1,4 +1,5 @@
-"""What of a model file trains within a RAM budget: the file is run again and compiled for each choice."""
+"""Choose which parameters of a model file train within a RAM budget: the file is run again and compiled for each
+choice."""
 
 from __future__ import annotations
 
@@ -69,7 +70,8 @@ class FilePlan:
             return compile_model(model, self._name, self._kernels, self._board, UNLIMITED)
 
     def _load(self, channels: Mapping[str, Channels | None] | None) -> tuple[Model, LoadedFile, set[str]]:
-        """The model in which these parameters and channels train, None for all, and the names of those it has."""
+        """The model in which these parameters and channels train, None for all, the loaded file, and the names of its
+        parameters."""
         with training_only(channels) as selection:
             file = load_file(self._path)
         if not isinstance(file.made, Model):

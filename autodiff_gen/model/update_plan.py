@@ -1,10 +1,10 @@
-"""Which parameters, and of weights which fraction of their channels, to train in a RAM budget.
+"""Propose which parameters, and which fraction of the channels of weights, to train in a RAM budget.
 
-The rule: begin with nothing. Of all parameters and fractions that an estimate of the memory admits, take the one that
-adds most to the squares of the gradients (model/contributions.py) for each byte that it adds (model/update_costs.py),
-then the next, until none is admitted. The compiler plans this choice with the budget. As many bytes as it leaves free
-or needs too many, the estimate may be larger, or has to be smaller, the next time. The best choice that fits is
-proposed.
+The rule: begin with nothing. Among all parameters and fractions that an estimate of the memory admits, take the one
+that adds most to the squares of the gradients (model/contributions.py) for each byte that it adds
+(model/update_costs.py). Repeat until none is admitted. The compiler plans this choice with the budget. The next time
+the estimate may be larger by the bytes that the program leaves free, or must be smaller by the bytes that it exceeds
+the budget. The best choice that fits is proposed.
 
 Lin et al. 2022, "On-Device Training Under 256KB Memory", choose by contribution within a memory constraint too; they
 measure the accuracy after training only one layer, for each layer, and search by evolution.

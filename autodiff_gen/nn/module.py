@@ -95,7 +95,7 @@ class Module:
         return f"{type(self).__name__}({inside if below else own})"
 
     def extra_repr(self) -> str:
-        """What `repr` says of the module's own arguments: those that its class lists in `printed`."""
+        """The module's arguments in `repr`: the arguments that its class lists in `printed`."""
         return printed_arguments(self)
 
     def _printed_children(self) -> list[str]:
@@ -288,14 +288,14 @@ class Module:
         raise ModelError(f"{type(self).__name__} defines no forward method")
 
     def _select(self) -> None:
-        """Let those parameters train that `selection.training_only` says."""
+        """Let only the parameters train that `selection.training_only` selects."""
         for selection in selection_now[-1:]:
             for name, own in self._held().items():
                 if isinstance(own, Parameter):
                     selection.apply(name, own)
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
-        self._named("parameter", called=True)  # names what no module around this one has named
+        self._named("parameter", called=True)  # names parameters that no module around this one has named
         scope, paths = current().scope, current().paths
         if paths is None:
             scope, paths = "", {id(module): name for name, module in self.named_modules()}

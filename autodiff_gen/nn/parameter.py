@@ -58,7 +58,7 @@ class Stored(ABC):
 
     def bind(self, name: str, seed: int, called: bool) -> Value:
         """The graph value. It has the name, seed and position in the outermost module that listed it, or was called:
-        `net.features.parameters()` names "0.weight" what `net` renames to "features.0.weight"."""
+        `net.features.parameters()` names a parameter "0.weight", and `net` renames it to "features.0.weight"."""
         if self.value is None:
             self.value, self.seed = self.made(name, seed), seed
             self.of_state[self._state] = self

@@ -11,10 +11,10 @@ from .module import Module
 
 
 def update_channels(layer: Module, channels: float | Sequence[int], norm: str = "l1") -> Module:
-    """Train the weights of some input channels of a linear layer or a convolution: a fraction of them, those whose
-    weights have the largest norm, or those in a sequence. Nothing is computed, saved or kept in RAM for the others,
-    whose weights are constants. The bias is left as it is. norm: "l1", the sum of magnitudes, or "l2", the root of the
-    sum of squares. Returns the layer, whose weight has requires_grad=True.
+    """Train the weights of some input channels of a linear layer or a convolution: a fraction, which selects the
+    channels whose weights have the largest norm, or the channels in a sequence. Nothing is computed, saved or kept in
+    RAM for the others, whose weights are constants. The bias is left as it is. norm: "l1", the sum of magnitudes, or
+    "l2", the root of the sum of squares. Returns the layer, whose weight has requires_grad=True.
 
     Call it before a model is built of the layer. Raises ModelError for a layer without input channels, a fraction
     outside (0, 1], channels that there are not, and another norm.

@@ -1,4 +1,4 @@
-"""Ops that add what another op computes to memory, y = (+ or -) alpha term + beta old, with the attributes `beta` and
+"""Ops that add the result of another op to memory, y = (+ or -) alpha term + beta old, with the attributes `beta` and
 `negate`. They are made by the pass fuse_optimizer, after differentiation."""
 
 from __future__ import annotations

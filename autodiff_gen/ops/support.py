@@ -113,6 +113,6 @@ def number(v: Value) -> float | None:
 
 
 def never(*_: object, **__: object) -> Any:
-    """What computes the types and the values of an op whose nodes hold regions: they are made with their types, and the
-    interpreter computes them."""
+    """The shape rule and the reference of an op whose nodes hold regions. Never called: the nodes are made with their
+    types, and the interpreter computes their values."""
     raise AssertionError("a node with regions is neither inferred nor computed by its op")

@@ -16,7 +16,7 @@ from ..errors import AutodiffError, quoted
 from .limits import ENTRIES, MEMORY, TEXT, Limit
 from .regular import open_regular
 
-# What zipfile raises for damaged archives.
+# The exceptions that zipfile raises for damaged archives.
 DAMAGED = (
     zipfile.BadZipFile,
     zlib.error,

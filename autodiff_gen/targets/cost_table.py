@@ -1,4 +1,4 @@
-"""What operations cost on a core: the section [cost] of a board's file, which `./scons board=B bench-costs` measures.
+"""The cost of operations on a core: the section [cost] of a board's file, which `./scons board=B bench-costs` measures.
 Stdlib only."""
 
 from __future__ import annotations

@@ -15,12 +15,10 @@ from .board import Board
 from .schema import near
 
 ARDUINO = "arduino"  # the support folder of boards whose start-up code is the framework's
-PORT_DEFAULTS = (
-    "plain/defaults.c"  # in boards/support: what such a folder leaves out of the runtime's interface
-)
+PORT_DEFAULTS = "plain/defaults.c"  # in boards/support: runtime functions that such a folder lacks
 PLATFORM = "qemuarm"  # the name of the local platform, in platformio/platform.json
 _C_ONLY = "-std=c99"
-_BUILDERS_OWN = ("-T", "-lm", "-Wl,--print-memory-usage")  # paths, and what PlatformIO prints itself
+_BUILDERS_OWN = ("-T", "-lm", "-Wl,--print-memory-usage")  # paths, and sizes that PlatformIO prints itself
 
 
 def emulated() -> list[str]:

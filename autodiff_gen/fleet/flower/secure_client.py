@@ -125,7 +125,7 @@ def _fit_result(sent: Any, content: Any, state: Mapping[str, Any]) -> Any:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Flower's log says in several lines what replies say in one."""
+    """Silence Flower's log: it repeats in several lines the reasons that replies tell in one."""
     logger = logging.getLogger("flwr")
     level = logger.level
     logger.setLevel(logging.CRITICAL)

@@ -61,7 +61,7 @@ class SecureMean:
     def collect(
         self, grid: Any, number: int, messages: Sequence[Any], timeout: float
     ) -> tuple[list[Any], list[str]]:
-        """The replies of a round as one, and what failed. Raises DataError where too few clients take part, or too few
+        """The replies of a round as one, and the failures. Raises DataError where too few clients take part, or too few
         replied."""
         workflow = _workflow(self.options, len(messages), f"round {number}")
         workflow.timeout = timeout
@@ -145,7 +145,7 @@ def _shares(given: float, clients: int, where: str) -> int:
 
 
 def _mean(before: Any, results: Sequence[FitRes]) -> Any:
-    """What clients reply together. All results have the same parameters: the mean difference."""
+    """The common reply of the clients. All results have the same parameters: the mean difference."""
     changes = parameters_to_ndarrays(results[0].parameters)
     arrays = {
         name: serialized((array.numpy() + change).astype(np.float32))

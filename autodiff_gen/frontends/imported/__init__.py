@@ -1,4 +1,5 @@
-"""What all importers share: the list of calls that they produce, and how it becomes a module and a folder to keep."""
+"""The common part of all importers: the list of calls that they produce, and its conversion to a module and a folder to
+keep."""
 
 from .folder import write_folder as write_folder
 from .network import network as network

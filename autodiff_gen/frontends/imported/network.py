@@ -51,8 +51,8 @@ def network(program: Program, name: str) -> nn.Module:
 
 
 def _check_names(program: Program, name: str) -> None:
-    """Raises ModelError for a weight that is called as what every module has, and for modules that are in others more
-    often than the limit allows."""
+    """Raises ModelError for a weight with the name of an attribute of every module, and for modules that are in others
+    more often than the limit allows."""
     for weight, own in program.weights.items():
         attribute = weight.rpartition(".")[2]
         if own.role != CONSTANT and (attribute in OF_MODULES or attribute.startswith("__")):

@@ -1,5 +1,5 @@
-"""An imported network as a list of calls of our functions: what every importer makes of its file, and what
-model.py is printed from.
+"""An imported network as a list of calls of our functions: every importer converts its file to it, and model.py is
+printed from it.
 
     Program(
         inputs={"x": "f32"},
@@ -13,7 +13,7 @@ model.py is printed from.
     )
 
 `layers.py` replaces calls by layers of `nn`, `modules.py` restores the module tree, `source.py` prints it, and
-`network.py` executes what was printed.
+`network.py` executes the printed text.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from ... import functional as F
 from .program import ValueRef, WeightRef
 
 Arguments: TypeAlias = Mapping[str, Any]
-# (what rules use of a conversion, see convert.py of the importer; arguments) -> the result, or a list of them
+# (the conversion, see convert.py of the importer; arguments) -> the result, or a list of them
 Rule: TypeAlias = Callable[[Any, Arguments], Any]
 
 
@@ -32,7 +32,7 @@ def same(function: str, arguments: str) -> Rule:
 
 
 def positional(places: list[tuple[inspect.Parameter, str]], a: Arguments) -> list[Any]:
-    """The operands, and what our function has no default for."""
+    """The operands, and the arguments without a default in our function."""
     found = []
     for parameter, name in places:
         given = a.get(name)

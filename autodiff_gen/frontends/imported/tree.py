@@ -57,11 +57,11 @@ def checked(name: str, make: Callable[[], tuple[str, Made]]) -> tuple[str, Made,
 
 
 class _Other(SyntaxError):
-    """A tree that is not as it was meant."""
+    """A tree that differs from the meant one."""
 
 
 class _Check:
-    """Compare the statements of a text with those that were meant, which have the same lines."""
+    """Compare the statements of a text with the meant statements, which have the same lines."""
 
     def __init__(
         self, lines: Sequence[str], meant: Sequence[str], values: Mapping[str, Any], tree: ast.Module

@@ -1,5 +1,5 @@
-"""One program of the two that a network is in training and in evaluation mode: what both compute appears once, and
-`by_mode` chooses where they differ.
+"""Merge the programs of a network in training and in evaluation mode: common calls appear once, and `by_mode` chooses
+where the modes differ.
 
     training:   h = x + noise; y = relu(h)
     evaluation: y = relu(x)
@@ -112,7 +112,7 @@ class _Merge:
             self.weights.setdefault(new, weight)
 
     def _both(self, ours: Call, theirs: Call) -> None:
-        """One call for both modes if they differ in nothing but tensors of the same shapes."""
+        """One call for both modes if they differ only in tensors of the same shapes."""
         args, options = self._mapped(theirs.args), self._mapped_options(theirs)
         named = [k for k in ours.options if k not in FLAGS]
         pairs = [(ours.args, args), *((ours.options[k], options[k]) for k in named)]
@@ -239,7 +239,7 @@ def _replaced(given: Any, new: Callable[[Any], Any]) -> Any:
 
 
 def _key(call: Call) -> Any:
-    """What calls have in common that may be one."""
+    """A key that two calls share if they may be merged."""
 
     def of(given: Any) -> Any:
         if isinstance(given, ValueRef | WeightRef):

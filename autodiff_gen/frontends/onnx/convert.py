@@ -1,7 +1,7 @@
 """Convert an ONNX graph to calls of our functions, by the table of table.py.
 
-Each call is made at once on values of our graph, which gives the shape and dtype of its result. What depends on
-constants and sizes only is computed here (folding.py).
+Each call is made at once on values of our graph, which gives the shape and dtype of its result. Values that depend only
+on constants and sizes are computed here (folding.py).
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from .table import TABLE
 from .tying import Origin, tied
 from .values import Values
 
-# Ops without a rule -> what torch calls them, for the alternatives that messages tell.
+# Ops without a rule -> their names in torch, for the alternatives that messages tell.
 ALSO = {
     "Col2Im": "fold",
     "DFT": "fft",
     "LpPool": "lp_pool2d",
     "MaxUnpool": "max_unpool2d",
 }
-# Ops that a program computes of a parameter in each step, as it has learned.
+# Ops that a program computes from a parameter in each step, since the parameter trains.
 COMPUTED = {op for op in TABLE if op in ELEMENTWISE or op.startswith(("Reduce", "Gather"))} | {
     "Expand",
     "Tile",
@@ -50,7 +50,7 @@ LARGEST_BATCH = 4  # of the values on which calls are made
 def convert(model: Any, name: str) -> Program:
     """The program in our functions. Raises ModelError that lists all ops without counterpart.
 
-    An op that cannot be converted, and that ONNX defines by other ops, is replaced by those.
+    An op that cannot be converted is replaced by the ops that define it in ONNX, if there are any.
     """
     with importing(name), limited_memory(name, ModelError, model.ByteSize()):
         first = Conversion(model, name)
@@ -200,7 +200,7 @@ class Conversion(Values):
         self.unknown.difference_update(node.proto.output)
 
     def _result(self, node: Node, given: Sequence[Any]) -> Any:
-        """What represents the results; None if that is noted elsewhere. Raises Unsupported."""
+        """The representation of the results; None if it is noted elsewhere. Raises Unsupported."""
         given = [self.shared(x) if self._is_computed_with(x, node) else x for x in given]
         folded = folding.fold(node, given, self)
         if folded is not None:
@@ -288,7 +288,7 @@ class Conversion(Values):
             raise Unsupported(f"has {k} iterations; export the network with layers LSTM, GRU, RNN")
         return [*(inside[n] for n in body.carried), *(self.emit("stack", tuple(part), 0) for part in stacked)]
 
-    # What rules use, in addition to Values
+    # Methods for rules, in addition to Values
 
     def only_reader(self) -> Any:
         """The node that reads the result of this one, if nothing else does."""

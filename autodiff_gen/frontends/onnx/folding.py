@@ -1,4 +1,4 @@
-"""Constants: what depends on constants and sizes only is computed when the network is imported, by the reference
+"""Constants: values that depend only on constants and sizes are computed when the network is imported, by the reference
 implementation of ONNX.
 
     Shape(x) -> Gather(0) -> Unsqueeze -> Concat(-1)    ->    the constant [n, -1]

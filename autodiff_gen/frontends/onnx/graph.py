@@ -126,7 +126,7 @@ def _schema_of(node: Node, opset: int) -> Any:
 
 
 def expand(model: Any, ops: set[str]) -> Any:
-    """The model with the definitions of those ops that ONNX defines by other ops; None if there are none."""
+    """The model with ops replaced by the ops that define them in ONNX; None if there are none."""
     from onnx import defs, inliner, shape_inference
 
     schemas: Sequence[Any] = defs.get_all_schemas()
@@ -197,8 +197,9 @@ KIND, FOLDED = "pkg.torch.export.graph_signature.InputSpec.kind", "pkg.onnxscrip
 
 
 def roles_of(graph: Any) -> dict[str, bool]:
-    """Whether initializers are parameters, where PyTorch's exporter says so (`dynamo=True`): buffers are none, nor is
-    what was computed of several values without a parameter among them. Its transposed weights keep no record."""
+    """Whether initializers are parameters, where PyTorch's exporter says so (`dynamo=True`): buffers are none, nor are
+    values computed from several values without a parameter among them. The exporter keeps no record of transposed
+    weights."""
     notes = {v.name: {p.key: p.value for p in v.metadata_props} for v in graph.value_info}
     roles = {name: note[KIND] == "PARAMETER" for name, note in notes.items() if KIND in note}
     for name, note in notes.items():

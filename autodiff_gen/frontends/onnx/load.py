@@ -17,7 +17,7 @@ def from_onnx(model: Any) -> nn.Module:
 
     model: the path of a file, or an onnx.ModelProto. The first axis is the batch, free if it has no number in the file.
     The network computes the same as the file, in evaluation mode; train() sets BatchNorm and Dropout to training.
-    Raises ModelError for what cannot be imported, all of it in one message; ToolError without the package onnx.
+    Raises ModelError with everything that cannot be imported in one message; ToolError without the package onnx.
     """
     if isinstance(model, str | Path):
         name = Path(model).name
@@ -27,5 +27,6 @@ def from_onnx(model: Any) -> nn.Module:
 
 
 def program_of(path: Path) -> Program:
-    """The program of an .onnx file. Raises ModelError for a file that is none, and for what cannot be imported."""
+    """The program of an .onnx file. Raises ModelError for a file that is no ONNX, and for a network that cannot be
+    imported."""
     return convert(read(path, path.name), path.name)

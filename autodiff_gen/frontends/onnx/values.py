@@ -1,4 +1,4 @@
-"""The values of a conversion: what rules of the table read of them, and the calls that make new ones."""
+"""The values of a conversion: their properties for rules of the table, and the calls that make new values."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ from .tying import Use
 
 
 class Values:
-    """known: what represents a tensor of the graph: a ValueRef, or a Constant; values: ours, by name; stored: weights
-    of constants, by name, role and kind; batch: an input that has the batch as its first axis; tied: initializers that
-    stay one parameter, with its name; uses: the weights that were made from initializers."""
+    """known: the representation of a tensor of the graph, a ValueRef or a Constant; values: ours, by name; stored:
+    weights of constants, by name, role and kind; batch: an input that has the batch as its first axis; tied:
+    initializers that stay one parameter, with its name; uses: the weights that were made from initializers."""
 
     def __init__(self, model: Any, tied: Mapping[str, str]) -> None:
         self.tied = tied
@@ -55,10 +55,10 @@ class Values:
         self.paths = Paths(model.graph)
         self.node: Node | None = None
 
-    # What rules read
+    # Properties for rules
 
     def shape(self, ref: Any) -> Shape:
-        """Of a reference or constant; None where the batch determines an extent."""
+        """The shape of a reference or constant; None where the batch determines an extent."""
         if isinstance(ref, Constant):
             return tuple(ref.array.shape)
         if isinstance(ref, WeightRef):

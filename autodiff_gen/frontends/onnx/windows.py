@@ -71,7 +71,7 @@ def _weights(c: Any, a: Arguments) -> list[Any]:
 
 
 def _changed(options: dict[str, Any]) -> dict[str, Any]:
-    """Those that differ from the default of a convolution, one number for equal ones."""
+    """The attributes that differ from the default of a convolution, one number for equal ones."""
     plain = {"padding": 0, "output_padding": 0}
     found = {}
     for name, value in options.items():

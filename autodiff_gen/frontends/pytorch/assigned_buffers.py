@@ -15,8 +15,8 @@ from .tracing import tracing_mode
 
 @contextmanager
 def assigned_buffers(torch: Any, module: Any, name: str) -> Iterator[None]:
-    """While the module, called `name` in messages, is exported: what its buffers are after a call, with all its hooks,
-    is stored in the buffers of before."""
+    """While the module, called `name` in messages, is exported: after a call with all its hooks, the values of buffers
+    that it assigned are stored in the original buffers."""
     held: list[tuple[str, Any, dict[str, Any]]] = []
 
     def begin(*_: Any) -> None:

@@ -351,7 +351,7 @@ CONTROL_FLOW = {
     "aten.masked_select",
 }
 
-# Operators without counterpart -> what torch calls them, for the alternatives that messages tell.
+# Operators without counterpart -> their names in torch, for the alternatives that messages tell.
 NAMES = {
     "col2im": "fold",
     "grid_sampler": "grid_sample",

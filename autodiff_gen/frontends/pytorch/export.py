@@ -48,7 +48,7 @@ from .user_lines import all_lines
 
 @dataclass(frozen=True)
 class Original:
-    """What from_torch has imported: the name of the module's class, the program, the module, and the file of
+    """A module that from_torch has imported: the name of its class, the program, the module, and the file of
     torch.export."""
 
     name: str
@@ -66,7 +66,7 @@ def from_torch(module: Any, input: Any) -> nn.Module:
     input: the shape of the input, batch first, as (1, 3, 96, 96); or example tensors, one or a tuple of them. The batch
     is free if the network accepts any batch, otherwise it is the batch of `input`. Modes and requires_grad are taken
     from each module and parameter: a network that trains is given in training mode, as in PyTorch. Raises ModelError
-    for what cannot be imported, all of it in one message; ToolError without PyTorch.
+    with everything that cannot be imported in one message; ToolError without PyTorch.
     """
     name = type(module).__name__
     exports = _Exports(module, input)
@@ -79,8 +79,8 @@ def from_torch(module: Any, input: Any) -> nn.Module:
 
 def _imported(exports: _Exports) -> tuple[io.BytesIO, Program, nn.Module]:
     """The file, the program and the network of a module, in the first form that can be imported: with a free batch, or
-    else, as our functions take that only whole, with a number; of each as it is, or else without in-place operators and
-    those that PyTorch decomposes."""
+    else with a number, since our functions do not split a free batch; each unchanged, or else without in-place
+    operators and operators that PyTorch decomposes."""
     name = exports.name
     first: ModelError | None = None
     for free in (True, False):
@@ -194,8 +194,8 @@ class _Exports:
                     return
 
     def saved(self, functional: bool = False, free: bool = True) -> io.BytesIO:
-        """The file that torch.export.save writes. functional: without in-place operators, and those that the importer
-        does not know decomposed; free: with a free batch where the module allows it."""
+        """The file that torch.export.save writes. functional: without in-place operators, and with operators decomposed
+        that the importer does not know; free: with a free batch where the module allows it."""
         if free:
             with contextlib.suppress(ModelError):  # the second message has numbers in place of symbols
                 file = self._saved(functional, dynamic=True)
@@ -338,7 +338,7 @@ def _operators_loaded_once(torch: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _no_checks_of_values(torch: Any) -> Iterator[None]:
-    """PyTorch's own code does not branch by what tensors contain: distributions do not check their parameters, and
+    """Prevent branches on tensor elements in PyTorch's code: distributions do not check their parameters, and
     nn.TransformerEncoder does not compare its mask with a causal one, but adds it."""
     transformer, distribution = torch.nn.modules.transformer, torch.distributions.Distribution
     compares = getattr(transformer, "_detect_is_causal_mask", None)
@@ -356,7 +356,7 @@ def _no_checks_of_values(torch: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
-    """Without what torch.export prints: warnings about torch.nn's own layers, and the graph up to an error."""
+    """Suppress the output of torch.export: warnings about torch.nn's own layers, and the graph up to an error."""
     level = logging.root.manager.disable
     with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
         warnings.simplefilter("ignore")

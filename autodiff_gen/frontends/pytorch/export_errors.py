@@ -10,7 +10,7 @@ from typing import Any
 
 from .user_lines import is_users
 
-# What torch.export says of control flow that depends on data.
+# Messages of torch.export about control flow that depends on data.
 OF_DATA = (
     "data-dependent",
     "higher order operator",

@@ -1,6 +1,6 @@
 """Subclasses of torch.autograd.Function, whose `backward` torch.export does not see: while a module is exported, a call
-becomes what `forward` computes, as an operator whose gradients are what `backward` computes. One of PyTorch's own,
-checkpoint(use_reentrant=True), becomes a call of the function: no gradient reaches it if none of its operands has one.
+becomes the computation of `forward`, as an operator whose gradients are the computation of `backward`. PyTorch's own
+checkpoint(use_reentrant=True) becomes a call of the function: no gradient reaches it if none of its operands has one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What messages call hooks and places of the user's code."""
+"""The names in messages of hooks and places of the user's code."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ def _recorder(torch: Any, module: Any, name: str) -> Any:
             return _Handle(lambda: self.removed.append(f"{described(hook)} of {of}"))
 
         def hook(self, given: Any, hooks: Sequence[Any], of: str) -> None:
-            """Let `given` have these hooks after those that it has."""
+            """Add these hooks to `given`, after its present ones."""
             owner = module.get_submodule(self.path(given).rpartition(".")[0])
             if self.path(given) and isinstance(owner, torch.nn.RNNBase):
                 raise ModelError(
@@ -252,7 +252,7 @@ def _line(error: Exception) -> str:
 
 
 class _Handle:
-    """What register_hook returns."""
+    """The result of register_hook."""
 
     def __init__(self, remove: Callable[[], None]) -> None:
         self.remove = remove

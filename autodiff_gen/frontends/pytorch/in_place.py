@@ -40,8 +40,8 @@ class InPlace(Values):
         return self.detached.get(ref, ref)
 
     def change(self, node: Node, name: str, new: Any) -> None:
-        """Let all names of a tensor that an operator changed in place mean its new value. What autograd does not
-        record, in torch.no_grad() or of a detached tensor, leaves the tensor its gradient."""
+        """Let all names of a tensor that an operator changed in place mean its new value. A change that autograd does
+        not record, in torch.no_grad() or of a detached tensor, does not change the tensor's gradient."""
         root, before = self.root.get(name, name), self.known[name]
         whole = self.with_gradient(before)
         recorded = (node.recorded and before == whole) or root in self.unrecorded

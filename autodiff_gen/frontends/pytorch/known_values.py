@@ -152,7 +152,7 @@ def known_values(torch: Any, module: Any) -> Iterator[set[str]]:
                     if name in OF_SHAPES:
                         moved["device"] = "cpu"
                     value = func(*tree.tree_map(real, args), **moved)
-            except Exception:  # what only a trace has
+            except Exception:  # attributes that only a trace has
                 good = False
             else:
                 value = values[id(given[0])] if name == "__setitem__" else value

@@ -10,5 +10,6 @@ from .pt2 import read
 
 
 def program_of(path: Path) -> Program:
-    """The program of a .pt2 file. Raises ModelError for a file that is none, and for what cannot be imported."""
+    """The program of a .pt2 file. Raises ModelError for a file that is no .pt2, and for a network that cannot be
+    imported."""
     return convert(read(path, path.name), path.name)

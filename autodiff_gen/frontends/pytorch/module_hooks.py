@@ -56,7 +56,7 @@ class ModuleHooks:
         return hooked[0] if isinstance(result, self.torch.Tensor) else hooked
 
     def _hooked(self, values: Any, calls: Sequence[tuple[Any, Any]]) -> Any:
-        """Values with hooks on all of those that are tensors together."""
+        """The values with hooks on all tensors among them together."""
         values = list(self.recorder.mapped(list(values)))
         self.at = [
             k for k, v in enumerate(values) if isinstance(v, self.torch.Tensor) and v.is_floating_point()

@@ -19,7 +19,14 @@ from ...errors import ModelError
 from .hook_names import caller
 
 CALLS, MORE = 3, 12  # calls of every module, and further ones where numbers change
-NUMBERS = (50, 100, 500, 1000, 10_000, 1_000_000)  # what counters are set to: schedules begin or end there
+NUMBERS = (
+    50,
+    100,
+    500,
+    1000,
+    10_000,
+    1_000_000,
+)  # the values that counters are set to: schedules begin or end there
 SECONDS = 2.0  # for further calls
 TOLERANCE = 1e-6  # relative to the largest element
 
@@ -210,7 +217,7 @@ def _same(ours: Sequence[Any], theirs: Sequence[Any]) -> bool:
 
 
 def _holders(torch: Any, module: Any) -> dict[int, Any]:
-    """Objects that the module holds, and those in them: modules, lists, dictionaries, instances of other classes."""
+    """Objects that the module holds, and objects in these: modules, lists, dictionaries, instances of other classes."""
     found: dict[int, Any] = {}
     waiting = [module]
     while waiting:

@@ -1,4 +1,4 @@
-"""What rules of the table share, beside what all importers have (imported/rules.py)."""
+"""Helpers of the table's rules, in addition to the helpers for all importers (imported/rules.py)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..imported.rules import same as same
 
 
 class Converter(Protocol):
-    """What rules use of a conversion: see convert.py."""
+    """The interface of a conversion for rules: see convert.py."""
 
     zeros: set[str]
     sizes: set[str]

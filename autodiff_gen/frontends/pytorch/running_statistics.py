@@ -76,8 +76,8 @@ def read_between(
 
 
 def unread_counts(nodes: Sequence[Node], names: Mapping[str, str], outputs: Any) -> Collection[str]:
-    """The buffers of layers that count batches, by their names in the state_dict, that nothing reads but what counts:
-    those are not updated. names: of weights in the graph -> in the state_dict."""
+    """The buffers that count the batches of layers and that only the counting itself reads, by their names in the
+    state_dict: they are not updated. names: of weights in the graph -> in the state_dict."""
     counts = {n: name for n, name in names.items() if name.rpartition(".")[2] == TRACKED}
     read: set[str] = set()
     for node in nodes:

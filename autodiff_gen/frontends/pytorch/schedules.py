@@ -79,7 +79,7 @@ def _lambda(given: Any) -> lr_scheduler.LRScheduler:
             math.isclose(a, function(k), rel_tol=1e-5, abs_tol=1e-9)
             for a, k in zip(found, STEPS, strict=True)
         )
-    except Exception:  # what Python computes with numbers only
+    except Exception:  # operations that Python computes with numbers only
         good = False
     if not good:
         raise ModelError(f"schedule: {_name(given)} cannot be converted; {_LAMBDA}")

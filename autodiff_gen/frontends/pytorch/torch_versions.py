@@ -1,4 +1,4 @@
-"""What differs among the versions of PyTorch that export modules."""
+"""Differences among the versions of PyTorch that export modules."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from .hook_names import caller
 from .torch_versions import version_of
 from .tracing import tracing_mode
 
-# Transforms of torch.func by the functions that begin them: the first version that traces one, and what to do instead.
+# Transforms of torch.func by the functions that begin them: the first version that traces one, and the alternative.
 TRANSFORMS: dict[tuple[str, str], tuple[tuple[int, int] | None, str]] = {
     ("eager_transforms", "grad_increment_nesting"): (
         None,

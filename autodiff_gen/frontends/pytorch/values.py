@@ -1,4 +1,4 @@
-"""The values of a conversion: what rules of the table read of them, and the calls that make new ones."""
+"""The values of a conversion: their properties for rules of the table, and the calls that make new values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .pt2 import Exported
 
 
 class Values:
-    """known: what represents a tensor or size of the exported graph: a reference, a number, or a tuple."""
+    """known: the representation of a tensor or size of the exported graph: a reference, a number, or a tuple."""
 
     def __init__(self, exported: Exported, name: str) -> None:
         self.exported, self.name = exported, name
@@ -35,10 +35,10 @@ class Values:
         self.shapes, self.dtypes = dict(exported.shapes), dict(exported.dtypes)
         self.node: Node | None = None
 
-    # What rules use
+    # Methods for rules
 
     def value(self, given: Any) -> Any:
-        """What represents an argument of a node."""
+        """The representation of a node's argument."""
         if isinstance(given, ValueRef):
             return self.known.get(given.name)
         if isinstance(given, dict) and given.keys() == {"real", "imag"}:
@@ -87,7 +87,7 @@ class Values:
         self.made.update(names(results))
         return [ValueRef(name) for name in names(results)]
 
-    # What conversions use
+    # Methods for conversions
 
     def emit_outside(self, name: str, function: str, args: tuple[Any, ...]) -> ValueRef:
         """Add a call that is part of no module."""

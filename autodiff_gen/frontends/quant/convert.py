@@ -44,8 +44,8 @@ _LARGEST_PROBABILITY = PROBABILITIES.scale * (HIGH - PROBABILITIES.zero_point)
 
 @dataclass
 class Conversion:
-    """One conversion of the graph that computes `result` of `input`. ranges: by the position of a value in the graph;
-    layers: those with weights, of an earlier conversion, or none yet; clamp_gradient: as of `quantize`. Afterwards
+    """One conversion of the graph that computes `result` from `input`. ranges: by the position of a value in the graph;
+    layers: the layers with weights of an earlier conversion, or none yet; clamp_gradient: as for `quantize`. Afterwards
     `tensors` has the name, the float value and the s8 value of each tensor, and `floats` the nodes that have no form on
     s8."""
 
@@ -197,7 +197,7 @@ class Conversion:
     # Forms on s8
 
     def _represent(self, node: Node) -> Representation | None:
-        """What computes the node on s8; None where nothing does."""
+        """The representation that computes the node on s8; None where there is none."""
         if node in self.softmaxes:
             return self._softmax(node)
         for v in node.operands:

@@ -24,7 +24,7 @@ Arrays: TypeAlias = Mapping[str, Any]
 @dataclass(frozen=True)
 class Layer:
     """One layer: its op (a key of OPS), the names of the layers whose results it reads, the scale and zero point of its
-    result, the limits of the result's integers, and what else the op takes."""
+    result, the limits of the result's integers, and the op's further arguments."""
 
     name: str
     op: str

@@ -83,8 +83,8 @@ class Quantized(Module):
         return result, conversion
 
     def report(self, x: Any, labels: Any = None) -> str:
-        """What was lost on samples x: the signal-to-quantisation-noise ratio of each tensor, by the layer that computes
-        it; the bytes of parameters before and after; with labels, the accuracy before and after."""
+        """The loss of accuracy on samples x: the signal-to-quantisation-noise ratio of each tensor, by the layer that
+        computes it; the bytes of parameters before and after; with labels, the accuracy before and after."""
         samples = samples_of("report: x", x)
         if samples.shape[1:] != self.shape:
             raise ModelError(

@@ -19,8 +19,8 @@ class Static:
 
 @dataclass(frozen=True)
 class Pending:
-    """The result of a node that is not stored yet. build: (its quantisation, low, high) -> s8, of a product with the
-    factor and the shift of each channel as well. views: what was done to its shape since."""
+    """The result of a node that is not stored yet. build: (its quantisation, low, high) -> s8, for a product also with
+    the factor and the shift of each channel. views: the views that changed its shape since."""
 
     node: Node
     build: Callable[..., Value]

@@ -30,7 +30,7 @@ class QuantizedWeights(Module):
     def __init__(self, name: str, arrays: Mapping[str, Any], x_scale: float | None, groups: int = 1) -> None:
         super().__init__()
         self.name, self.arrays, self.x_scale, self.groups = name, arrays, x_scale, groups
-        self._given: dict[str, Any] = {}  # what parameters begin with
+        self._given: dict[str, Any] = {}  # the initial values of parameters
         if "weight" not in arrays:
             return
         try:

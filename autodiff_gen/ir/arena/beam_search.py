@@ -37,7 +37,7 @@ class Partial(NamedTuple):
 
 
 def _take(problem: Problem, s: int, done: int, ready: int) -> tuple[int, int]:
-    """Do step s, one of those in `ready`: the steps that are done then, and those that may come next."""
+    """Do step s, one of the steps in `ready`: the steps that are done then, and those that may come next."""
     done |= problem.bit[s]
     ready ^= problem.bit[s]
     for a in problem.successors[s]:
@@ -55,7 +55,7 @@ def _after_free_steps(
     last: list[int],
     parent: Partial | None,
 ) -> Partial:
-    """The state after every step that costs nothing, those first that free memory."""
+    """The state after every step that costs nothing, first the steps that free memory."""
     effects, matter = problem.effects, problem.matter
     while True:
         room, left = peak - live, ~done

@@ -1,4 +1,4 @@
-"""What no order of steps can do without: the bytes that are alive at each step in every order."""
+"""A lower bound for all orders of steps: the bytes that are alive at each step in every order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def surely_alive(steps: Steps, needs: Sequence[int]) -> list[int]:
     depends = np.array([list(n.to_bytes(width, "little")) for n in needs], np.uint8)
     above = np.unpackbits(depends, axis=1, bitorder="little")[:, :count].astype(
         bool
-    )  # [s, what s depends on]
+    )  # [s, steps that s depends on]
     readers: dict[int, list[int]] = {}
     for s in range(count):
         for b in steps.reads[s]:

@@ -85,7 +85,7 @@ class Problem:
         ]
 
     def effect(self, left: int, s: int) -> tuple[int, int]:
-        """What `needed` and `added` give; kept, as few of the steps in `left` matter for it."""
+        """The results of `needed` and `added`; stored, since few of the steps in `left` matter for them."""
         known, key = self.effects[s], left & self.matter[s]
         found = known.get(key)
         if found is None:

@@ -57,8 +57,8 @@ def cmake(project: Project) -> Files:
 
 
 def _built_as(project: Project) -> str:
-    """What two exports must have in common for their kernels and runtime to be the same: in words, and a digest of all
-    flags and headers and of the runtime."""
+    """The properties that two exports must share for their kernels and runtime to be the same: in words, and a digest
+    of all flags and headers and of the runtime."""
     shared = hashlib.sha256(" ".join(project.cflags).encode())
     for part in project.shared[:-1]:
         for name in sorted(n for n in part.files if n.endswith(".h") or part.name == RUNTIME):

@@ -34,7 +34,7 @@ FORMATS: dict[str, Callable[[Project], Files]] = {
 }
 MANIFEST = "export.json"
 
-# What README.md says of files and folders.
+# The descriptions of files and folders in README.md.
 _ROWS = (
     ("src/main{end}", "the program"),
     ("lib/{name}", "the generated C"),

@@ -74,10 +74,10 @@ def _sum(x: Value, axes: Sequence[int]) -> Value:
 
 @dataclass(frozen=True)
 class _Loops:
-    """The loops over the elements of x and the sums over `axes`. The weights vary along those in `varied`: sums over
-    the others come first. So they do where the last axis is summed and the one before it is not, as in a group
-    normalisation of images whose channels are the last axis: elements of a group are apart, and loops are over both
-    axes as one."""
+    """The loops over the elements of x and the sums over `axes`. The weights vary along the axes in `varied`: sums over
+    the others come first. If the last axis is summed and the one before it is not, as in a group normalisation of
+    images whose channels are the last axis, elements of a group are apart: loops then treat both axes as one, and the
+    same order applies."""
 
     x: Value
     axes: tuple[int, ...]
@@ -107,7 +107,7 @@ class _Loops:
         return apply("reshape", v, shape=self.x.type.shape) if self.merged else v
 
     def each(self, v: Value) -> Value:
-        """A statistic, or what there is of it for each weight, as loops see it."""
+        """A statistic, or its part for each weight, as loops see it."""
         if not self.merged:
             return v
         shape = (*v.type.shape[:-1], self.x.type.shape[-1])
@@ -157,8 +157,8 @@ def _expanded(operands: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
 
 def _vjp(dys: OptionalValues, inputs: Values, outs: Values, attrs: Attrs, wanted: Wanted) -> OptionalValues:
     """With the sums s = sum(dy) and d = sum(dy * (x - mean)) over n elements, Ioffe and Szegedy's chain of gradients is
-    dx = (dy - s / n - (x - mean) * inv_std^2 d / n) * inv_std * weight, dweight = d * inv_std and dbias = s. With a
-    weight, the terms that are the same for all elements are computed first: dx = offset - x * slope + dy * scale. A
+    `dx = (dy - s / n - (x - mean) * inv_std^2 d / n) * inv_std * weight`, `dweight = d * inv_std` and `dbias = s`. With
+    a weight, the terms that are the same for all elements are computed first: `dx = offset - x * slope + dy * scale`. A
     weight that varies along axes is applied to the sums over the others, as in PyTorch's group_norm. Without one, as in
     a layer norm, whose weight is applied to the result, x - mean is stored and read."""
     (dy, d_mean, d_var, d_inv_std), (x, *weights) = dys, inputs

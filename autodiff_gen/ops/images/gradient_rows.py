@@ -21,7 +21,7 @@ from .windows import output_size, pair_of
 
 
 def register_rows(name: str, of: Op, by_channel: bool) -> Op:
-    """The op `name`, which completes by rows what `of` computes, the gradient dw of x and dy. by_channel: dw is
+    """The op `name`, which computes the gradient dw of `of` from x and dy and completes it by rows. by_channel: dw is
     stored channel-last, with a row for each channel of x, as the weights of depthwise convolutions are."""
     lower = of.lower
     assert isinstance(lower, Call)

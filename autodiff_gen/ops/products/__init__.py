@@ -1,1 +1,1 @@
-"""Products of matrices and vectors, and what kernels do to each of their results."""
+"""Products of matrices and vectors, and the epilogues that kernels apply to their results."""

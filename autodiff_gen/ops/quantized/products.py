@@ -5,8 +5,8 @@ that channel to the scale of the result. x_zero is the zero point of x; results 
 `quantization` belongs to the result. Results are equal to the last bit in NumPy and on every core.
 
 Gradients, floats, are those with respect to the real numbers that integers represent; rounding passes them, limits pass
-none. With g = dy scale of w, for each channel, gradients of x are products of g with the integers of w, and gradients
-of w sums of products of g with the integers of x, times (scale of x) / (scale of w).
+none. With g = dy scale of w, for each channel, gradients of x are products of g with the integers of w. Gradients of w
+are sums of products of g with the integers of x, times (scale of x) / (scale of w).
 """
 
 from __future__ import annotations
