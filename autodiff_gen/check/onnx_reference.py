@@ -57,7 +57,7 @@ def _of(op: str, *operands: Any, **attributes: Any) -> Any:
 
 
 def _batch_norm(x: Any, scale: Any, shift: Any, mean: Any, variance: Any, **a: Any) -> tuple[Any, ...]:
-    """In evaluation mode; the results after the first are the new statistics."""
+    """BatchNorm in evaluation mode; the results after the first are the new statistics."""
     epsilon, momentum = a.get("epsilon", 1e-5), a.get("momentum", 0.9)
     y = _of("BatchNormalization", x, scale, shift, mean, variance, epsilon=epsilon)
     axes = tuple(k for k in range(x.ndim) if k != 1)

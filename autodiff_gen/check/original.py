@@ -163,7 +163,7 @@ def _output_names(program: Program) -> list[str]:
 
 
 def _error(ours: Any, theirs: Any, least: float = 0.0) -> float:
-    """Of all elements, relative to the largest, or to `least`."""
+    """The largest error of all elements, relative to the largest element, or to `least`."""
     a, b = np.asarray(ours, np.float64), np.asarray(theirs, np.float64)
     if a.shape != b.shape or not np.isfinite(a).all():
         return float("inf")

@@ -74,8 +74,8 @@ def loaded(file: Path | IO[bytes]) -> Any:
 
 @contextmanager
 def original(given: Any, tied: Mapping[str, str], views: Mapping[str, WeightView]) -> Iterator[Original]:
-    """Of a file, its program; of a module, the module itself with all its hooks, which is afterwards as before. tied:
-    names of weights -> the weight that each one is; views: the views of Program."""
+    """The program of a file, or a module itself with all its hooks; the module is restored afterwards. tied: names of
+    weights -> the weight that each one is; views: the views of Program."""
     if not isinstance(given, torch.nn.Module):
         module = loaded(given)
         share(module, tied, views)
@@ -244,7 +244,7 @@ def _tensor(array: NDArray[Any]) -> Any:
 
 
 def _loss(results: Sequence[Any], targets: Sequence[NDArray[Any]]) -> Any:
-    """As in original.py: cross-entropy of class indices, the mean squared error of others, summed."""
+    """The same loss as in original.py: cross-entropy of class indices, the mean squared error of others, summed."""
     total: Any = 0.0
     for result, target in zip(results, targets, strict=True):
         of_classes = target.dtype.kind == "i"

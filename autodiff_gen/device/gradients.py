@@ -43,7 +43,7 @@ def after_apply(program: Program, part: Mapping[str, Array]) -> Part:
 
 
 def checksum_of_rest(program: Program, data: bytes) -> int:
-    """Of the bytes of a whole state without the exchanged part."""
+    """The checksum of the bytes of a whole state without the exchanged part."""
     crc = at = 0
     for run in exchanged_part(program):
         crc, at = zlib.crc32(data[at : run.offset], crc), run.offset + run.bytes

@@ -23,7 +23,7 @@ FILE = "inputs.bin"  # in the emulator's folder: all inputs of a step, as the bo
 
 
 def position(program: Program, name: str) -> int:
-    """Of an input in the model's own order (the C functions take arrays before scalars)."""
+    """The position of an input in the model's order (the C functions take arrays before scalars)."""
     entry = next(e for e in program.entries if e.name == "train_step")
     return [v.name for v in entry.plan.graph.inputs].index(name)
 

@@ -7,7 +7,7 @@ FIRST = 0.5  # before any reply was received
 
 
 class Timeouts:
-    """By kind of request: the mean time of a reply and four times its deviation (RFC 6298)."""
+    """The timeout of each kind of request: the mean time of a reply and four times its deviation (RFC 6298)."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[float, float]] = {}

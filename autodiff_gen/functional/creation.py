@@ -91,7 +91,7 @@ def ones(*size: Any, dtype: str | DType = "f32") -> Value:
 
 @torch_lacks(layout=None, device=None, requires_grad=False, memory_format=None)
 def full_like(input: TensorLike, fill_value: TensorLike, *, dtype: str | DType | None = None) -> Value:
-    """As full, of the input's shape and dtype."""
+    """The same as full, with the input's shape and dtype."""
     x = as_value(input)
     return full(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype)
 

@@ -37,7 +37,7 @@ def affine_grid(theta: TensorLike, size: Sequence[int], align_corners: bool = Fa
 
 
 def _positions(extent: int, align_corners: bool) -> Any:
-    """Of the centres of pixels."""
+    """The positions of the centres of pixels."""
     if align_corners:
         return np.linspace(-1.0, 1.0, extent) if extent > 1 else np.zeros(1)
     return (2.0 * np.arange(extent) + 1.0) / extent - 1.0
@@ -79,7 +79,7 @@ def grid_sample(
         return clamp(at, 0.0, extent - 1.0)
 
     def position(axis: int, extent: Any) -> Value:
-        """In pixels."""
+        """The position in pixels."""
         at = g[:, :, :, axis] + 1.0
         at = at * (0.5 * (extent - 1)) if align_corners else at * (0.5 * extent) - 0.5
         return at if mode == "bicubic" else inside(at, extent)

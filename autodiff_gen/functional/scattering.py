@@ -123,7 +123,7 @@ def index_put(input: TensorLike, indices: Sequence[Any], values: Any, accumulate
 
 
 def _zeros(x: Value) -> Value:
-    """Of the shape of x, which may have infinite elements."""
+    """Zeros of the shape of x, whose elements may be infinite (0 * x would be NaN)."""
     return broadcast_to(as_value(0.0), x.shape)
 
 

@@ -106,7 +106,7 @@ class Compiler:
         return ctypes.CDLL(str(library))
 
     def _flags(self, source: Source) -> list[str]:
-        """Of a kernel, whose own level counts if it has one."""
+        """The flags of a kernel, with the optimisation level of its backend if that has one."""
         levels = [] if any(flag.startswith("-O") for flag in source.cflags) else [self.opt or "-O2"]
         return [*levels, *source.cflags]
 

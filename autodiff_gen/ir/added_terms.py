@@ -39,7 +39,7 @@ def added_to(node: Node) -> Value | None:
 
 
 def added_term(node: Node) -> Node:
-    """Of a node that adds to memory, the node of the term; other nodes themselves."""
+    """The node of the term that a node adds to memory; the node itself for other nodes."""
     form = node.op.form
     if not isinstance(form, Added) or not form.of:
         return node

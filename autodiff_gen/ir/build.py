@@ -97,7 +97,7 @@ def _as_values(operands: Sequence[Any]) -> tuple[Value, ...]:
 
 
 def batch_hint(values: Sequence[Value]) -> str:
-    """For errors of shapes: how inputs without a free batch get the batch of the others."""
+    """A hint for errors of shapes: how inputs without a free batch get the batch of the others."""
     most = {d.cap for v in values for d in v.type.shape if isinstance(d, Dim)}
     fixed = (v for v in values if v.node.op is INPUT and v.type.shape and v.type.shape[0] in most)
     return "".join(f"; give ag.Input({v.name!r}, ...) batch_axis=0, as the others have it" for v in fixed)

@@ -40,7 +40,7 @@ class Channels:
     norm: str = field(default="l1", metadata={ADDED: True})
 
     def index(self, values: Any) -> tuple[int, ...]:
-        """In ascending order, for a parameter that begins with these values."""
+        """The indices of the channels in ascending order, for a parameter that begins with these values."""
         if isinstance(self.chosen, tuple):
             return tuple(sorted(self.chosen))
         numbers = np.moveaxis(np.asarray(values, np.float64), self.axis, 0)

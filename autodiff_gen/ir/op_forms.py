@@ -50,10 +50,10 @@ class First(Form):
 
 @dataclass(frozen=True)
 class Composed(Form):
-    """In one call with another op: operand `operand` of `of` is the first result of op `inner`. The op has the operands
-    of `of`, with the operands of `inner` in place of that one. If it is `biased`, its last operand is a number for each
-    channel, added to the result of `inner`. joined: (attributes of inner, of `of`) -> the op's attributes, or
-    None where the two have no kernel in common."""
+    """Two ops in one call: operand `operand` of `of` is the first result of op `inner`. The op has the operands of
+    `of`, with the operands of `inner` in place of that one. If it is `biased`, its last operand is a number for each
+    channel, added to the result of `inner`. joined: (attributes of inner, of `of`) -> the op's attributes, or None
+    where the two have no kernel in common."""
 
     inner: str
     operand: int

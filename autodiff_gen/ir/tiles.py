@@ -54,7 +54,7 @@ def tile_of(node: Node, at: Range) -> Tile | None:
 
 
 def tile_of_first(node: Node, at: Range) -> Tile | None:
-    """As tile_of, of the first result."""
+    """The same as tile_of, for the first result."""
     lower = node.op.lower
     shapes = [planned(v.type.shape) for v in node.operands]
     if isinstance(lower, Composite) and not lower.elementwise:

@@ -8,7 +8,8 @@ from .table import Kernel
 
 
 def call_cost(kernel: Kernel, facts: Facts, cost: CostTable) -> float:
-    """By the parts of its work, if the table has the kernel's symbol; otherwise as a product in tiles."""
+    """The cost by the parts of the call's work, if the table has the kernel's symbol; otherwise by the cost of a
+    product in tiles."""
     known = cost.calls.get(kernel.symbol)
     if known is not None and (parts := call_parts(kernel.symbol.removeprefix("ag_"), facts)):
         return sum(known.get(name, 0.0) * count for name, count in parts.items())

@@ -267,7 +267,8 @@ def _taps_of_results(f: Facts, axis: str) -> list[tuple[int, int]]:
 
 
 def _taps_of_inputs(f: Facts, axis: str) -> list[tuple[int, int]]:
-    """Of the gradient: those inputs apart that the same taps reach, which are a stride apart."""
+    """The taps of inputs in the gradient, grouped by phase: inputs that are a stride apart are reached by the same
+    taps."""
     results, inputs, taps, stride, pad, dilation = _axis(f, axis)
     found = []
     for phase in range(min(stride, inputs)):

@@ -57,6 +57,6 @@ _SIZES: dict[str, Callable[[Facts], CallSize]] = {
 
 
 def call_size(kernel: str, facts: Facts) -> CallSize | None:
-    """Of one image of a call of the contract's `kernel`; None where it is not known."""
+    """The size of a call of the contract's `kernel` for one image; None where it is not known."""
     size = _SIZES.get(kernel)
     return size(facts) if size is not None and facts.keys() >= {"kh", "kw", "c", "o"} else None

@@ -73,7 +73,7 @@ def _is_of(error: BaseException, cls: type, text: str) -> bool:
 
 
 def _of_arguments(error: BaseException, found: re.Match[str]) -> str:
-    """For a call whose arguments do not fit its function."""
+    """The hint for a call whose arguments do not fit its function."""
     unknown, missing = found["unknown"], found["missing"]
     if unknown is None and (own := _of_supervised(error)):
         return own
@@ -92,7 +92,7 @@ def _of_arguments(error: BaseException, found: re.Match[str]) -> str:
 
 
 def _of_supervised(error: BaseException) -> str:
-    """For a network or a loss that takes other arguments than Model.supervised gives it."""
+    """The hint for a network or a loss that takes other arguments than Model.supervised gives it."""
     frames = [f for f, _ in _frames(error)]
     while frames and frames[-1].f_code is Module.__call__.__code__:
         frames.pop()

@@ -30,7 +30,7 @@ class Loss(Module):
 
 
 class NLLLoss(Loss):
-    """Of log-probabilities f32[N, C, ...] and class indices [N, ...]; see F.nll_loss."""
+    """Negative log-likelihood of log-probabilities f32[N, C, ...] and class indices [N, ...]; see F.nll_loss."""
 
     takes_classes = True
 
@@ -46,7 +46,7 @@ class NLLLoss(Loss):
 
 
 class CrossEntropyLoss(Loss):
-    """Of scores f32[N, C, ...] and class indices [N, ...] or probabilities of the scores' shape; see
+    """Cross-entropy of scores f32[N, C, ...] and class indices [N, ...] or probabilities of the scores' shape; see
     F.cross_entropy."""
 
     takes_classes = True
@@ -120,7 +120,7 @@ class HuberLoss(Loss):
 
 
 class BCELoss(Loss):
-    """Of probabilities and targets in [0, 1] of one shape; see F.binary_cross_entropy."""
+    """Binary cross-entropy of probabilities and targets in [0, 1] of one shape; see F.binary_cross_entropy."""
 
     @torch_lacks(size_average=None, reduce=None)
     def __init__(self, weight: Any = None, *, reduction: str = "mean") -> None:
@@ -132,7 +132,7 @@ class BCELoss(Loss):
 
 
 class BCEWithLogitsLoss(Loss):
-    """Of scores and targets in [0, 1] of one shape; see F.binary_cross_entropy_with_logits."""
+    """Binary cross-entropy of scores and targets in [0, 1] of one shape; see F.binary_cross_entropy_with_logits."""
 
     @torch_lacks(size_average=None, reduce=None)
     def __init__(self, weight: Any = None, *, reduction: str = "mean", pos_weight: Any = None) -> None:
@@ -146,7 +146,8 @@ class BCEWithLogitsLoss(Loss):
 
 
 class KLDivLoss(Loss):
-    """Of log-probabilities, and probabilities (or their logarithms, with log_target); see F.kl_div."""
+    """Kullback-Leibler divergence of log-probabilities and probabilities (or their logarithms, with log_target); see
+    F.kl_div."""
 
     reductions = ("mean", "batchmean", "sum", "none")
 
@@ -160,7 +161,8 @@ class KLDivLoss(Loss):
 
 
 class CosineEmbeddingLoss(Loss):
-    """Of pairs f32[N, D] and targets [N], 1 (similar) or -1 (dissimilar); see F.cosine_embedding_loss."""
+    """Cosine embedding loss of pairs f32[N, D] and targets [N], 1 (similar) or -1 (dissimilar); see
+    F.cosine_embedding_loss."""
 
     @torch_lacks(size_average=None, reduce=None)
     def __init__(self, margin: float = 0.0, *, reduction: str = "mean") -> None:
@@ -172,7 +174,7 @@ class CosineEmbeddingLoss(Loss):
 
 
 class HingeEmbeddingLoss(Loss):
-    """Of distances and targets 1 or -1 of one shape; see F.hinge_embedding_loss."""
+    """Hinge embedding loss of distances and targets 1 or -1 of one shape; see F.hinge_embedding_loss."""
 
     @torch_lacks(size_average=None, reduce=None)
     def __init__(self, margin: float = 1.0, *, reduction: str = "mean") -> None:
@@ -184,7 +186,7 @@ class HingeEmbeddingLoss(Loss):
 
 
 class TripletMarginLoss(Loss):
-    """Of anchors, positives and negatives f32[N, D]; see F.triplet_margin_loss."""
+    """Triplet margin loss of anchors, positives and negatives f32[N, D]; see F.triplet_margin_loss."""
 
     @torch_lacks(size_average=None, reduce=None)
     def __init__(

@@ -13,7 +13,7 @@ from .losses import Loss
 
 
 class MarginRankingLoss(Loss):
-    """Of two scores and targets 1 or -1 of one shape; see F.margin_ranking_loss."""
+    """Margin ranking loss of two scores and targets 1 or -1 of one shape; see F.margin_ranking_loss."""
 
     @torch_lacks(size_average=None, reduce=None)
     def __init__(self, margin: float = 0.0, *, reduction: str = "mean") -> None:
@@ -25,7 +25,7 @@ class MarginRankingLoss(Loss):
 
 
 class SoftMarginLoss(Loss):
-    """Of scores and targets 1 or -1 of one shape; see F.soft_margin_loss."""
+    """Soft margin loss of scores and targets 1 or -1 of one shape; see F.soft_margin_loss."""
 
     @torch_lacks(size_average=None, reduce=None)
     def __init__(self, *, reduction: str = "mean") -> None:
@@ -36,7 +36,7 @@ class SoftMarginLoss(Loss):
 
 
 class MultiLabelSoftMarginLoss(Loss):
-    """Of scores and targets in [0, 1], [N, C]; see F.multilabel_soft_margin_loss."""
+    """Multi-label soft margin loss of scores and targets in [0, 1], [N, C]; see F.multilabel_soft_margin_loss."""
 
     @torch_lacks(size_average=None, reduce=None)
     def __init__(self, weight: Any = None, *, reduction: str = "mean") -> None:
@@ -48,7 +48,7 @@ class MultiLabelSoftMarginLoss(Loss):
 
 
 class MultiMarginLoss(Loss):
-    """Of scores f32[N, C] and class indices [N]; see F.multi_margin_loss."""
+    """Multi-class margin loss of scores f32[N, C] and class indices [N]; see F.multi_margin_loss."""
 
     takes_classes = True
 
@@ -90,7 +90,7 @@ class TripletMarginWithDistanceLoss(Loss):
 
 
 class GaussianNLLLoss(Loss):
-    """Of means, targets and variances; see F.gaussian_nll_loss."""
+    """Gaussian negative log-likelihood of means, targets and variances; see F.gaussian_nll_loss."""
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(reduction)
@@ -101,7 +101,7 @@ class GaussianNLLLoss(Loss):
 
 
 class PoissonNLLLoss(Loss):
-    """Of rates, or their logarithms, and counts; see F.poisson_nll_loss."""
+    """Poisson negative log-likelihood of rates, or their logarithms, and counts; see F.poisson_nll_loss."""
 
     @torch_lacks(size_average=None, reduce=None)
     def __init__(
@@ -117,7 +117,8 @@ class PoissonNLLLoss(Loss):
 
 
 class CTCLoss(Loss):
-    """Of log-probabilities f32[T, N, C], label sequences [N, S], and the lengths of both; see F.ctc_loss."""
+    """Connectionist temporal classification loss of log-probabilities f32[T, N, C], label sequences [N, S], and the
+    lengths of both; see F.ctc_loss."""
 
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
         super().__init__(reduction)

@@ -76,7 +76,7 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """From base * start_factor to base * end_factor in total_iters steps: a warm-up."""
+    """A warm-up: from base * start_factor to base * end_factor in total_iters steps."""
 
     @torch_lacks(last_epoch=-1)
     def __init__(self, start_factor: float = 1.0 / 3, end_factor: float = 1.0, total_iters: int = 5) -> None:
@@ -101,8 +101,7 @@ class ExponentialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """From base down to eta_min in T_max steps along a cosine, and up again in the next T_max; Loshchilov and Hutter
-    2017."""
+    """A cosine from base down to eta_min in T_max steps, and up again in the next T_max; Loshchilov and Hutter 2017."""
 
     @torch_lacks(last_epoch=-1)
     def __init__(self, T_max: int, eta_min: float = 0.0) -> None:

@@ -25,7 +25,7 @@ class KernelCost:
     tile: int
 
     def total(self, extents: Sequence[int], terms: int) -> float:
-        """Of one call that computes a result of these extents, each element from so many terms."""
+        """The cost of one call that computes a result of these extents, each element from so many terms."""
         results = math.prod(extents)
         covered = covered_by_tiles(extents, self.tile)
         computed = covered * self.term if covered else results * self.edge

@@ -31,12 +31,12 @@ Text: TypeAlias = "str | Nested"
 
 
 def flat(text: Text) -> str:
-    """On one line."""
+    """The text on one line."""
     return text if isinstance(text, str) else text.head + ", ".join(map(flat, text.items)) + text.tail
 
 
 def lines(text: Text, indent: int = 0, before: str = "", after: str = "") -> list[str]:
-    """On one line, or with one item on each line where that is longer than WIDTH."""
+    """The text on one line, or with one item on each line where that is longer than WIDTH."""
     whole = " " * indent + before + flat(text) + after
     if isinstance(text, str) or not text.items or len(whole) <= WIDTH:
         return [whole]

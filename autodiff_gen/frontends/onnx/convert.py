@@ -73,7 +73,7 @@ def _with_shared_weights(first: Conversion) -> Program:
 
 
 class Conversion(Values):
-    """Of one graph."""
+    """The conversion of one graph."""
 
     def __init__(self, model: Any, name: str, tied: Mapping[str, str] | None = None) -> None:
         super().__init__(model, tied or {})

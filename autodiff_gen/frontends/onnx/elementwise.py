@@ -59,7 +59,7 @@ def operands(c: Any, *given: Any, role: str | None = None) -> list[Any]:
 
 
 def several(text: str) -> Rule:
-    """Of any number of operands, from left to right."""
+    """An operator on any number of operands, from left to right."""
 
     def rule(c: Any, a: Arguments) -> Any:
         (given,) = (v for v in a.values() if isinstance(v, tuple))
@@ -199,7 +199,7 @@ def _converted(c: Any, x: Any, wanted: str) -> Any:
 
 
 def _dropout(c: Any, a: Arguments) -> Any:
-    """In evaluation mode unless the file says otherwise: a layer that train() turns on."""
+    """Dropout in evaluation mode unless the file says otherwise: a layer that train() turns on."""
     ratio = 0.5 if a["ratio"] is None else float(np.float64(f"{c.number(a['ratio'], 'ratio'):.7g}"))
     training = a["training_mode"] is not None and bool(c.number(a["training_mode"], "training_mode"))
     if ratio == 0 or (not training and len(c.names()) > 1):

@@ -60,7 +60,7 @@ class Node:
 
     @property
     def place(self) -> str:
-        """For messages."""
+        """The node's place for messages."""
         return f"node {quoted(self.proto.name)}" if self.proto.name else f"node {self.number}"
 
 

@@ -34,7 +34,7 @@ def _affine(**given: Any) -> dict[str, Any]:
 
 
 def _batch_norm(c: Any, a: Arguments) -> Any:
-    """In evaluation mode unless the file says otherwise; train() lets it learn."""
+    """BatchNorm in evaluation mode unless the file says otherwise; train() lets it learn."""
     kinds = {"running_mean": {"kind": BUFFER}, "running_var": {"kind": BUFFER}}
     given = {role: a[n] for n, role in ROLES.items() if n in a}
     given |= {"weight": None, "bias": None, **_affine(weight=given["weight"], bias=given["bias"])}

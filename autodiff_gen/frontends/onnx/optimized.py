@@ -39,7 +39,7 @@ def _biased(c: Any, x: Any, bias: Any) -> Any:
 
 
 def _gelu(approximate: str) -> Rule:
-    """With a bias that is added before it, or without."""
+    """GELU, with or without a bias that is added before it."""
 
     def rule(c: Any, a: Arguments) -> Any:
         x = _biased(c, a["0"], a.get("1"))

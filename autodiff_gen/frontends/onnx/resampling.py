@@ -51,7 +51,7 @@ def _resize(c: Any, a: Arguments) -> Any:
 
 
 def _regions(c: Any, a: Arguments) -> dict[int, tuple[float, float]]:
-    """Of a cropped image: axis -> where its region begins and ends, relative to its extent."""
+    """The region of a cropped image: axis -> where the region begins and ends, relative to the extent."""
     if a["coordinate_transformation_mode"] != "tf_crop_and_resize":
         return {}
     rank = len(c.shape(a["X"]))

@@ -108,7 +108,8 @@ class Parts:
 
 
 def _split_to_sequence(c: Any, a: Arguments) -> Parts:
-    """Of one size, or of the sizes of a vector; without sizes of 1, as single elements where keepdims is 0."""
+    """Parts of one size, or of the sizes in a vector; without sizes, parts of size 1, as single elements where keepdims
+    is 0."""
     x, given = c.operand(a["input"]), a["split"]
     axis = a["axis"] % len(c.shape(x))
     sizes = (1,) if given is None else c.numbers(given, "split")
@@ -205,7 +206,7 @@ def _pad(c: Any, a: Arguments) -> Any:
 
 
 def _pad_with(c: Any, a: Arguments, flat: list[int]) -> Any:
-    """With a number that is computed, where a mask says that there is no element."""
+    """Pad with a computed number, which a mask puts where there is no element."""
     if not flat or a["mode"] != "constant":
         return a["data"] if not flat else c.emit("pad", a["data"], tuple(flat), mode=a["mode"])
     shape = [1 if d is None else d for d in c.shape(a["data"])]

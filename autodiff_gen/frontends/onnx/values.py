@@ -66,7 +66,7 @@ class Values:
         return tuple(None if isinstance(d, Dim) else d for d in self.values[ref.name].shape)
 
     def dtype(self, ref: Any) -> str:
-        """Of a reference or constant, as we call it."""
+        """The dtype of a reference or constant, by our name."""
         if isinstance(ref, Constant):
             return folding.dtype_of(ref.array)
         if isinstance(ref, WeightRef):

@@ -14,7 +14,8 @@ LOWEST = float(np.finfo(np.float32).min)
 
 
 class Windows(NamedTuple):
-    """Of the spatial axes: extents, windows, steps, distances of a window's elements, and padding before and after."""
+    """The windows along the spatial axes: extents, windows, steps, distances of a window's elements, and padding before
+    and after."""
 
     size: tuple[int, ...]
     kernel: tuple[int, ...]
@@ -30,7 +31,7 @@ class Windows(NamedTuple):
 
     @property
     def padding(self) -> tuple[int, ...]:
-        """As F.pad has it: the last axis first."""
+        """The padding in the order of F.pad: the last axis first."""
         return tuple(p for both in reversed(list(zip(self.before, self.after, strict=True))) for p in both)
 
 
@@ -115,7 +116,7 @@ def _conv_transpose(c: Any, a: Arguments) -> Any:
 
 
 def _whole_windows(w: Windows, ceil_mode: bool) -> Windows:
-    """With so much padding after that no window is cut off, where the output's extent is rounded up."""
+    """The windows with enough padding after that none is cut off, where the output's extent is rounded up."""
     if not ceil_mode:
         return w
     after = []
@@ -169,7 +170,7 @@ def _average_pool(c: Any, a: Arguments) -> Any:
 
 
 def _averaged(c: Any, x: Any, w: Windows) -> Any:
-    """Of padded images; where windows have gaps, as a convolution of each channel."""
+    """The average pooling of padded images; where windows have gaps, a convolution of each channel."""
     if set(w.dilation) == {1}:
         return _pooled(c, "avg", x, w, {"stride": w.stride}, False)
     channels = c.shape(x)[1]

@@ -34,7 +34,7 @@ def _detach(c: Converter, a: Arguments) -> object:
 
 
 def _round(c: Converter, a: Arguments) -> object:
-    """To so many decimals, or if they are negative to a power of 10."""
+    """Round to so many decimals; a negative number rounds to a power of 10."""
     x, decimals = a["self"], a.get("decimals", 0)
     if decimals == 0:
         return c.emit("round", x)

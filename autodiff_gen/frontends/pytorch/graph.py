@@ -205,7 +205,7 @@ def flat_nodes(given: Any, tensors: dict[str, Any], depth: int = 0) -> Iterator[
 
 
 def _region(entry: Mapping[str, Any], target: str) -> tuple[bool, Any, Sequence[Any]] | None:
-    """Of an operator that is a graph by itself: whether it is without gradient, the graph, and its operands."""
+    """For an operator that contains a graph: whether it is without gradient, the graph, and its operands."""
     if not target.startswith("higher_order.wrap_with_"):
         return None
     arguments = [field(a, "arg", dict) for a in objects(entry, "inputs")]

@@ -56,7 +56,7 @@ def exported_hooks(torch: Any, module: Any, name: str) -> Iterator[Any]:
     enabled = torch.is_grad_enabled()
 
     def without_gradients(mode: Any) -> None:
-        """As torch.no_grad(), which torch.export records."""
+        """Behaves as torch.no_grad(), which torch.export records."""
         mode.before = torch.is_grad_enabled()
         torch._C._set_grad_enabled(not mode.mode)
 
@@ -149,7 +149,7 @@ def _recorder(torch: Any, module: Any, name: str) -> Any:
             return self.new.get(id(given), given)
 
         def changed(self, given: Any, is_part: bool) -> None:
-            """In torch.no_grad() a tensor is changed in place, through which its gradient passes as it is."""
+            """Note that a tensor is changed in place in torch.no_grad(): its gradient passes the change unchanged."""
             if given.requires_grad and (is_part or given._base is not None):
                 raise ModelError(
                     f"{name}: forward changes a part of a tensor in place in torch.no_grad() ({caller(torch)}); "

@@ -14,7 +14,7 @@ AVERAGE = "self kernel_size stride padding ceil_mode count_include_pad divisor_o
 
 
 def _convolution(c: Converter, a: Arguments) -> Any:
-    """Of core ATen: convolutions of all ranks."""
+    """Core ATen's convolution, which has all ranks."""
     axes = len(c.shape(a["weight"])) - 2
     if axes not in (1, 2):
         raise Unsupported("has three spatial axes; use conv2d")

@@ -9,7 +9,7 @@ from .rules import Arguments, Converter, Rule, Unsupported
 
 
 def _drawn(function: str) -> Rule:
-    """By a size, or in the shape of a tensor."""
+    """Random numbers of a given size, or of the shape of a tensor."""
 
     def rule(c: Converter, a: Arguments) -> Any:
         if a.get("dtype") not in (None, "float32"):

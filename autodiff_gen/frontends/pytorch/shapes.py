@@ -74,7 +74,7 @@ def expand_as(c: Converter, a: Arguments) -> Any:
 
 
 def _broadcast_tensors(c: Converter, a: Arguments) -> Any:
-    """To the shape of one of them, which all others stretch to."""
+    """Broadcast the tensors to the shape of one of them."""
     shape = c.shape(ValueRef(c.names()[0]))
     whole = next((t for t in a["tensors"] if c.shape(t) == shape), None)
     if whole is None:

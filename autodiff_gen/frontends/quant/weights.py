@@ -80,7 +80,8 @@ class QuantizedWeights(Module):
         return {**self.arrays, **own}
 
     def _taken(self, name: str, parameter: Parameter, x_scale: float | None) -> Any:
-        """As the op takes it: integers of a file are constants, and so are loaded arrays that do not train."""
+        """A parameter as the op takes it: integers of a file are constants, and so are loaded arrays that do not
+        train."""
         value: Any = getattr(self, name)
         if not parameter.requires_grad:
             parameter.fix()

@@ -122,14 +122,14 @@ def _dw_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) 
 
 
 def _pooled_macs(call: KernelCall) -> int:
-    """Of gradients: one window for each element of the pooled result."""
+    """The multiply-accumulates of gradients: one window for each element of the pooled result."""
     return macs(call, "ph", "pw")
 
 
 def _windows(image: Shape, kernel: Pair, outputs: Size, attrs: Attrs, is_gradient: bool) -> Windows:
-    """Kernels compute a pooled pixel element by element where one of its windows is cut: by a product of a vector for
-    each row of the window, of the gradient by a sum for each output. Windows of the pooling are never cut: those that
-    reach into padding are not joined with a convolution."""
+    """Kernels compute a pooled pixel element by element where one of its windows is cut: the pixel by a product of a
+    vector for each row of the window, its gradient by a sum for each output. Windows of the pooling are never cut,
+    since pooling with padding is not joined with a convolution."""
     (channels, count), size = planned((image[-1], outputs)), pair_of(image)
     conv = size_of(size, kernel, attrs)
     _, pool = _parts(attrs)

@@ -38,7 +38,7 @@ def _along(array: Any, dim: int, rank: int) -> Value:
 
 
 def _expanded(operands: Sequence[Value], attrs: Attrs) -> list[Value]:
-    """Of a constant, only the elements that stay are stored."""
+    """Only the elements of a constant that stay are stored."""
     x, source = operands
     dim, index = attrs["dim"], list(attrs["index"])
     extent = planned(x.type.shape)[dim]

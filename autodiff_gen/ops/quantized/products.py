@@ -269,7 +269,7 @@ _ONE = {"stride": (1, 1), "padding": (0, 0, 0, 0), "dilation": (1, 1), "groups":
 
 
 def _dense_dx(g: Value, x: Value, w: Value, attrs: Attrs) -> Value:
-    """As of a convolution: its kernel needs no copy of the weights as floats."""
+    """The gradient is computed as a convolution's: that kernel needs no copy of the weights as floats."""
     (m, n), k = g.shape, w.shape[1]
     image, filters = apply("reshape", g, shape=(m, 1, 1, n)), apply("reshape", w, shape=(n, 1, 1, k))
     dx = apply("conv2d_dx_f32_s8", image, filters, size=(1, 1), **_ONE)
