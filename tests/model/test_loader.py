@@ -122,7 +122,7 @@ BAD_FILES = [
     ("def f(a): pass\nf(b=1)\n", r"model.py:2: .* f\(\) got an unexpected keyword argument 'b'$"),
     (
         "import numpy as np\nimport autodiff_gen as ag\nnp.tanh(ag.Input('x', (2,)))\n",
-        r"model.py:3: .* TypeError: .*; a function of NumPy takes no graph values; use a function of F, such as F.tanh$",
+        r"model.py:3: .* TypeError.*; a function of NumPy takes no graph values; use a function of F, such as F.tanh$",
     ),
     (
         "import autodiff_gen as ag\nx = ag.Input('x', (2, 3), batch_axis=0)\nfor i in range(x.shape[0]): pass\n",
