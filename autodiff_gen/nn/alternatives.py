@@ -4,7 +4,7 @@ from __future__ import annotations
 
 _DEVICE = "leave it out: the board is chosen when the model is built"
 _F32 = "parameters are f32; quant.quantize makes integers of a trained network"
-_HOOK = "move the hook's computation into forward"
+_HOOK = "compute in forward, not in a hook"
 
 # Methods of Module.
 MODULE = {
