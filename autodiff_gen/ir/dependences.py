@@ -100,9 +100,10 @@ def _without_cycles(graph: Graph, edges: Mapping[Node, Sequence[Node]]) -> dict[
 def guarded(graph: Graph) -> tuple[Set[Node], Set[Node]]:
     """(unguarded, waiting): the nodes that the conditions need, and the nodes that wait until the conditions have been
     found finite. Waiting are the writers of states, and the arithmetic of updates that leads only to them, up to the
-    sums that complete a gradient. While there is no bound of the updates, unguarded are the nodes that the loss needs.
-    New states that unguarded nodes read are copied into place afterwards (copy_insertion). Both are empty without a
-    guard.
+    sums that complete a gradient.
+
+    While there is no bound of the updates, unguarded are the nodes that the loss needs. New states that unguarded nodes
+    read are copied into place afterwards (copy_insertion). Both are empty without a guard.
     """
     if graph.guard is None or (graph.guard == "loss" and "loss" not in graph.outputs):
         return set(), set()

@@ -1,7 +1,8 @@
 """Where a node comes from: the module, the phase of training and the call of a function in which it is created, and the
 labels that layers, losses and differentiation give its results. Names, headings and comments in generated code are made
-from it; the computation does not depend on it. A node keeps its origin when it is rewritten, so a value shares it with
-its replacement.
+from it; the computation does not depend on it.
+
+A node keeps its origin when it is rewritten, so a value shares it with its replacement.
 """
 
 from __future__ import annotations

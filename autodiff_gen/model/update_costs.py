@@ -1,6 +1,7 @@
 """An estimate of the memory that the training of each parameter costs: its state, and the values of the forward pass
-that its gradient needs. The estimate selects the parameters that are worth trying; the compiler tells the memory that a
-choice takes.
+that its gradient needs.
+
+The estimate selects the parameters that are worth trying; the compiler tells the memory that a choice takes.
 """
 
 from __future__ import annotations

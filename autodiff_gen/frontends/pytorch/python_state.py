@@ -19,14 +19,7 @@ from ...errors import ModelError
 from .hook_names import caller
 
 CALLS, MORE = 3, 12  # calls of every module, and further ones where numbers change
-NUMBERS = (
-    50,
-    100,
-    500,
-    1000,
-    10_000,
-    1_000_000,
-)  # the values that counters are set to: schedules begin or end there
+NUMBERS = (50, 100, 500, 1000, 10_000, 1_000_000)  # values of counters: schedules begin or end there
 SECONDS = 2.0  # for further calls
 TOLERANCE = 1e-6  # relative to the largest element
 
