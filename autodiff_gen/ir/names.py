@@ -133,7 +133,8 @@ def _rank(v: Value) -> int:
 
 
 def _labelled(v: Value) -> Value | None:
-    """The value that v shows whole, or the part that it shows; None where it has another name."""
+    """The value that v shows whole, or the part that it shows; None for inputs, states and
+    constants, which have their names."""
     return None if isinstance(v.part.node.op.lower, Leaf) else v.part
 
 

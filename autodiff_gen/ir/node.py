@@ -104,9 +104,9 @@ class Op:
     comparison:   the result says how the elements of both operands compare: the same for all equal integers.
     equality:     the result is whether the elements of both operands are equal.
     materializes: the result needs other memory than its operand, though they are equal: no pass removes the node.
-    factors:      of a product: its elements are sums of products of an element of each of these operands. windows:
-    with these shapes of the operands and attributes, the windows of an image that the op reads. scatters:     the
-    result holds the elements of operand 0, moved along these axes, and zeros.
+    factors:      of a product: its elements are sums of products of an element of each of these operands.
+    windows:      with these shapes of the operands and attributes, the windows of an image that the op reads.
+    scatters:     the result holds the elements of operand 0, moved along these axes, and zeros.
     """
 
     name: str
@@ -245,9 +245,9 @@ class Node:
 
 
 def _created(operands: tuple[Value, ...]) -> Origin:
-    """The origin of a node that is created now. If a module's operands come from one module inside it, the node belongs
-    to the inner module; outside of modules a node belongs to the layer whose weight it reads, else to its operands'
-    layer."""
+    """The origin of a node that is created now. If its operands come from one module inside the current one, the node
+    belongs to the inner module; outside of modules a node belongs to the layer whose weight it reads, else to its
+    operands' layer."""
     here = current()
     scope, phase = here.scope, here.phase
     if scope:

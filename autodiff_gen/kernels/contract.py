@@ -14,9 +14,7 @@ HEADER, SHAPES = "ag_kernels.h", "ag_shapes.h"
 NUMBERS = ("int32_t", "float")
 ARRAYS = ("float *", "uint8_t *", "int8_t *", "int32_t *")  # read if const
 MAX = "max_"  # with the name of a size: the size with a full batch
-SCRATCH = (
-    "scratch"  # the parameter `void *scratch`: memory that only the kernel uses while it runs; it may be NULL
-)
+SCRATCH = "scratch"  # the parameter `void *scratch`: memory for the kernel while it runs; it may be NULL
 EPILOGUE = "const ag_epilogue *"  # operations on each result before it is stored; it may be NULL
 
 # The functions of ag_math.h that a backend may replace: ag_<name>, float to float.

@@ -7,9 +7,10 @@ products/: contractions; epilogues, which convolutions have too
 images/: convolution and pooling, over windows of images
 quantized/: 8-bit integers
 control_flow/: scan and cond
-added.py: ops that add the result of another op to memory constants.py, modes.py: without operands; only for training or
-evaluation custom_gradient.py: values whose gradients do not follow from their formulas support.py: shape rules and VJPs
-that many records have in common
+added.py: ops that add the result of another op to memory
+constants.py, modes.py: without operands; only for training or evaluation
+custom_gradient.py: values whose gradients do not follow from their formulas
+support.py: shape rules and VJPs that many records have in common
 """
 
 import importlib
