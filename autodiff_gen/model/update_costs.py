@@ -30,11 +30,10 @@ MASK_BITS = 8  # a byte stores a mask of 8 elements
 @dataclass(frozen=True)
 class Costs:
     """bytes[v]: the bytes of a stored value of the forward pass. path[p, v]: whether v is read on the way to the
-    gradient of parameter p by operations that other gradients share; own[p, v]: whether v is read by operations only
-    for p. Such an operation is the product of the layer's input that gives the gradient: if part of the channels
-    trains, it reads only these channels. state[p]: bytes of parameter p and of its optimizer state, if all of it
-    trains. working[p]: the most bytes that an operation on the way to the gradient of p reads and writes of
-    gradients."""
+    gradient of parameter p by operations that other gradients share; own[p, v]: whether operations that only p needs
+    read v. For example, the product that gives the gradient of p reads the layer's input; if part of the channels
+    trains, only these channels. state[p]: bytes of parameter p and of its optimizer state, if all of it trains.
+    working[p]: the most bytes that an operation on the way to the gradient of p reads and writes of gradients."""
 
     bytes: Any
     path: Any
