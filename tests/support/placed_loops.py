@@ -30,7 +30,7 @@ def pointer(name: str, first: int, size: int = 64, *, comment: str = "", is_floa
     memory = Memory("t->arena", "t->arena", start, 4, start, end, is_float)
     c_type = "float *" if is_float else "int32_t *"
     place = c.plus(ARENA, [c.number(first)])
-    return Pointer(c_type, ((name, place),), True, comment, memory)
+    return Pointer(c_type, ((name, place),), True, comment, memory=memory)
 
 
 def at(array: str, *terms: c.Expr | int) -> c.Element:
