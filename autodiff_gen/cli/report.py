@@ -1,4 +1,4 @@
-"""The commands that report the sizes, steps and kernels of a compiled model."""
+"""The commands that report the sizes, steps and kernels of a compiled model, and the losses of runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .arguments import Command, board_and_kernels, force_argument, model_argumen
 
 
 def add_commands(command: Command) -> None:
-    for add in (_add_explain, _add_report):
+    for add in (_add_explain, _add_report, _add_log):
         add(command)
 
 
@@ -95,4 +95,34 @@ def run_report(args: argparse.Namespace) -> int:
     write_file(args.out, page(report, listings(program), measured), args.force)
     notes.append(f"{args.out}: the same as a page, with the arena over the steps and the generated C")
     print("\n\n".join([text(report), *notes]))
+    return 0
+
+
+def _add_log(command: Command) -> None:
+    log = command(
+        "log", "Compare runs by the logs that train and fleet write: a table, and a picture as SVG."
+    )
+    log.add_argument("logs", metavar="LOG.csv", type=Path, nargs="+", help="a file that --log wrote")
+    log.add_argument(
+        "--out", metavar="FILE.svg", type=Path, help="write the losses and accuracies as a picture"
+    )
+    log.add_argument(
+        "--by",
+        choices=("step", "epoch", "seconds"),
+        default="step",
+        help="what the picture's x-axis counts (default: %(default)s)",
+    )
+    force_argument(log)
+    log.set_defaults(run=run_log)
+
+
+def run_log(args: argparse.Namespace) -> int:
+    """Print a row for each run, and write the picture."""
+    from ..device.log_runs import compared, picture, read_runs
+    from ..owned_files import write_file
+
+    runs = read_runs(args.logs)
+    if args.out is not None:
+        write_file(args.out, picture(runs, args.by), args.force)
+    print(compared(runs))
     return 0

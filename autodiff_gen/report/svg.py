@@ -62,8 +62,17 @@ class Picture:
         if attributes:
             self.parts.append("</g>")
 
-    def __str__(self) -> str:
+    @property
+    def _shown(self) -> str:
         w, h = self.width + 2, self.height + 2
-        shown = f'role="{self.role}" aria-label="{html.escape(self.label)}"'
         size = f'viewBox="-1 -1 {w + 1:.0f} {h + 1:.0f}" width="{w:.0f}" height="{h:.0f}"'
-        return f'<div class="picture"><svg {shown} {size}>{"".join(self.parts)}</svg></div>'
+        return f'role="{self.role}" aria-label="{html.escape(self.label)}" {size}'
+
+    def file(self, style: str) -> str:
+        """The picture as a file with its own style sheet, on a background of the class `page`."""
+        opening = f'<svg xmlns="http://www.w3.org/2000/svg" {self._shown}>\n<style>{style}</style>'
+        page = '<rect class="page" x="-1" y="-1" width="100%" height="100%" rx="6"/>'
+        return "\n".join([opening, page, *self.parts, "</svg>", ""])
+
+    def __str__(self) -> str:
+        return f'<div class="picture"><svg {self._shown}>{"".join(self.parts)}</svg></div>'
