@@ -179,6 +179,11 @@ LUMINANCE = """
 """
 
 
+# Texts of the cards that are wider than their cards.
+WIDER = """
+    return [...document.querySelectorAll('.measurement *')]
+        .filter((e) => e.clientWidth && e.scrollWidth > e.clientWidth + 1).map((e) => e.textContent);"""
+
 # Labels of the bounds of the map that is shown, each as left, top, right, bottom.
 LABELS = """
     return [...document.querySelectorAll('.entry:not([hidden]) .bound span')].map((e) => e.getBoundingClientRect())
@@ -193,6 +198,7 @@ def test_it_is_readable_in_both_schemes_and_no_wider_than_the_window(
     browser = show(width, scheme)
     assert browser.run("return document.documentElement.scrollWidth") == width
     assert [(s, r) for s, r in browser.run(LUMINANCE) if r < 4.5] == []
+    assert browser.run(WIDER) == []
     first, second = browser.run(LABELS)  # of bounds that are equal
     assert first[3] <= second[1] or second[3] <= first[1]
     if (scheme, width) == ("dark", 1280):
