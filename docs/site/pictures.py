@@ -124,8 +124,8 @@ def loops() -> str:
 
 def tiles() -> str:
     """How a product of 10 x 14 elements is covered by the tiles of Cortex-M4F."""
-    text = (ROOT / "kernels" / "armv7em" / "vec.h").read_text()
-    tile_m, tile_n = (int(re.search(rf"#define AG_TILE_{d} (\d+)", text)[1]) for d in "MN")
+    text = (ROOT / "kernels" / "armv7em" / "schedule.h").read_text()
+    tile_m, tile_n = (int(re.search(rf"AG_TILE_{d} = (\d+)", text)[1]) for d in "MN")
     m, n, k, cell = 10, 14, 9, 16.0
     picture = Picture(
         f"C of {m} x {n} elements in tiles of {tile_m} x {tile_n}; rows of A and columns of B of one tile"

@@ -2,12 +2,11 @@
 #ifndef AG_ARMV7EM_PACK_B_H
 #define AG_ARMV7EM_PACK_B_H
 
-#include "tiles/helpers.h"
-
-/* dst[p][j] = element p of row j, for eight rows of k elements, `ldb` apart. Where it is inlined, GCC's -Os
- * has no registers for the operands. */
+/* dst[p][j] = element p of row j, for `count` rows, eight, of k elements, `ldb` apart. Where it is inlined,
+ * GCC's -Os has no registers for the operands. */
 static __attribute__((noinline, unused)) void ag_pack_columns(float *dst, const float *b, ptrdiff_t ldb,
-                                                              int32_t k) {
+                                                              int32_t k, int32_t count) {
+    (void)count;
     const float *b1 = b + ldb, *b2 = b1 + ldb, *b3 = b2 + ldb;
     const float *b4 = b3 + ldb, *b5 = b4 + ldb, *b6 = b5 + ldb, *b7 = b6 + ldb;
     __asm__ volatile("1: vldmia %1!, {s0}\n vldmia %2!, {s1}\n vldmia %3!, {s2}\n vldmia %4!, {s3}\n"
@@ -19,13 +18,6 @@ static __attribute__((noinline, unused)) void ag_pack_columns(float *dst, const 
                        "+r"(b7), "+r"(k)
                      :
                      : "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "cc", "memory");
-}
-
-/* dst[p][j] = element j of row p, for k rows, `ldb` apart. */
-static inline void ag_pack_rows(float *dst, const float *b, ptrdiff_t ldb, int32_t k) {
-    for (; k > 0; k--, b += ldb) {
-        put_first(AG_PANEL_COLUMNS, &dst, load_first(AG_PANEL_COLUMNS, b));
-    }
 }
 
 #endif

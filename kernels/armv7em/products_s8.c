@@ -11,6 +11,7 @@
 #include "tiles/products_s8.h"
 
 #define AG_WINDOWS 2
+#define ag_copy memcpy
 enum { AG_ROWS = 4 };
 
 /* A column from k elements; the words of `columns` columns alternate. */

@@ -1,30 +1,15 @@
-/* Vectors of one float, of which VLDM and VSTM move up to twelve, and sizes of tiles whose sums fit the
- * registers. */
+/* Vectors of one float, of which VLDM and VSTM move up to twelve. */
 #ifndef AG_ARMV7EM_VEC_H
 #define AG_ARMV7EM_VEC_H
 
-#define AG_TILE_M 4
-#define AG_TILE_N 4
-#define AG_CHANNEL_TILE 8
-#define AG_SINGLE_PIXELS 1
-#define AG_TILE_RUNS 1
-#define AG_MOVING_POINTERS 1
-#define AG_RUN_INSTRUCTIONS 1
-#define AG_AXPY_ROWS_ASSEMBLY 1
-#define AG_SHORT_RUN 4
-#define AG_GEMV_RUN 8
-#define AG_SCRATCH_PANEL 1
-#define AG_PANEL_COLUMNS 8
-#define AG_PANEL_PIXELS 32 /* from which packing pays */
+#include "tiles/helpers.h"
 
-enum { LANES = 1, RUN = 12, PART = 1 };
-#ifdef __OPTIMIZE_SIZE__
-enum { GEMV_ROWS = 4 };
-#else
-enum { GEMV_ROWS = 8 };
-#endif
+#define AG_MOVING_POINTERS 1
+#define AG_AXPY_ROWS_ASSEMBLY 1
 
 #include "tiles/floats.h"
+#include "tiles/moves.h"
+#include "tiles/factors.h"
 
 typedef struct {
     vec val[RUN];
@@ -120,5 +105,32 @@ ALWAYS_INLINE void put_first(int32_t count, float **p, vecs r) {
     PUT_RUN(8, FIRST_8, "{s0-s7}");
     PUT_RUN(4, FIRST_4, "{s0-s3}");
 }
+
+/* clang-format off */
+#define FOUR_TO_FLOATS                                                                      \
+    "ldr r4, [%[q]], #4\n"                                                                  \
+    "sxtab r5, %[offset], r4\n sxtab r6, %[offset], r4, ror #8\n vmov s0, s1, r5, r6\n"      \
+    "sxtab r5, %[offset], r4, ror #16\n sxtab r6, %[offset], r4, ror #24\n vmov s2, s3, r5, r6\n" \
+    "vcvt.f32.s32 s0, s0\n vcvt.f32.s32 s1, s1\n vcvt.f32.s32 s2, s2\n vcvt.f32.s32 s3, s3\n" \
+    "vstm %[x]!, {s0-s3}\n"
+
+/* `count` integers less zero become floats: SXTAB extends a byte of a word and subtracts the zero. */
+static inline void ag_to_floats(const int8_t *q, int32_t count, int32_t zero, float *x) {
+    int32_t more = count - 8; /* than the next 8 */
+    if (more >= 0) {
+        __asm__ volatile(
+            "1:" FOUR_TO_FLOATS FOUR_TO_FLOATS
+            "subs %[more], #8\n bge 1b\n"
+            : [q] "+r"(q), [x] "+r"(x), [more] "+r"(more)
+            : [offset] "r"(-zero)
+            : "r4", "r5", "r6", "s0", "s1", "s2", "s3", "cc", "memory");
+    }
+    for (int32_t i = 0; i < more + 8; i++) {
+        x[i] = (float)(q[i] - zero);
+    }
+}
+/* clang-format on */
+
+#include "pack_b.h"
 
 #endif

@@ -15,7 +15,9 @@ enum {
     PADDED = GUARD + MAX_FLOATS + GUARD,
     ALIGNMENT_UNIT = 128,
     MAX_CHANNELS = 160,
-    MAX_SCRATCH = COMPARE_FLOATS < COMPARE_LARGE ? 14400 : 28800
+    MAX_SCRATCH = COMPARE_FLOATS < COMPARE_LARGE ? 14400
+    : COMPARE_FLOATS < COMPARE_HOST              ? 28800
+                                                 : 115200
 };
 enum { INPUTS = ACTUAL, BUFFERS = MAGNITUDES + 1 };
 static const float PAD = -7.625e30f;

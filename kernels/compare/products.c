@@ -60,9 +60,10 @@ static void all_products(const compare_row *row, const char *sizes, char terms) 
 static void all_gemm(const compare_row *row, const char *sizes) {
     all_products(row, sizes, 'k');
     once(row, sizes, 'k', 1, 1, 1000, 0, 1.0f, 1.0f, 0);
-    static const int32_t large[][3] = {{3, 33, 70},  {19, 47, 41},   {40, 100, 60},  {9, 21, 300},
-                                       {130, 7, 30}, {100, 20, 150}, {100, 160, 40}, {130, 140, 33}};
-    const uint32_t count = COMPARE_FLOATS >= COMPARE_HOST ? 8 : COMPARE_FLOATS >= COMPARE_LARGE ? 5 : 0;
+    static const int32_t large[][3] = {{3, 33, 70},    {19, 47, 41},   {40, 100, 60},
+                                       {9, 21, 300},   {130, 7, 30},   {100, 20, 150},
+                                       {100, 160, 40}, {130, 140, 33}, {70, 40, 300}};
+    const uint32_t count = COMPARE_FLOATS >= COMPARE_HOST ? 9 : COMPARE_FLOATS >= COMPARE_LARGE ? 5 : 0;
     for (uint32_t i = 0; i < count; i++) {
         const int32_t *e = large[i], slack = i % 2u == 0u ? 3 : 0;
         once(row, sizes, 'k', e[0], e[1], e[2], slack, 0.7f, 0.5f, 0);

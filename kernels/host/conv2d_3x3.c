@@ -17,7 +17,6 @@
  */
 #include "ag_kernels.h"
 #include "ag_shapes.h"
-#include "pack_b.h"
 #include "tiles/epilogue.h"
 #include "tiles/microkernel.h"
 #include "tiles/vectors.h"
@@ -299,14 +298,10 @@ static void multiply_rows(int32_t count, int32_t columns, const matrices *v, con
         multiply_tile(AG_TILE_M, 1, v, u, m, depth);
         return;
     }
-#if AG_TILE_M > 4
-    if (count > 4) {
+    if (AG_TILE_M > 4 && count > 4) {
         multiply_tile(AG_TILE_M, VECTORS, v, u, m, depth);
         return;
     }
-#else
-    (void)count;
-#endif
     multiply_tile(4, VECTORS, v, u, m, depth);
 }
 

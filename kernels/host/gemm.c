@@ -1,7 +1,6 @@
 /* The gemm family over the micro-kernels: vectors along the columns of C where the rows of B are contiguous
  * along n, or are packed to be; otherwise dot products along k. */
 #include "ag_kernels.h"
-#include "pack_b.h"
 #include "tiles/epilogue.h"
 #include "tiles/microkernel.h"
 #include "tiles/vectors.h"

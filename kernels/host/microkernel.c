@@ -130,9 +130,7 @@ ALWAYS_INLINE void broadcast_tile(int32_t rows, int32_t vectors, bool masked, in
     }
 ROWS(two_rows, 2)
 ROWS(four_rows, 4)
-#if AG_TILE_M > 4
 ROWS(all_rows, AG_TILE_M)
-#endif
 
 /* The next rows of A and C: where there are fewer than AG_TILE_M, the last row of A is repeated. */
 ALWAYS_INLINE void next_rows(const float *a[AG_TILE_M], float *c[AG_TILE_M], const ag_tile *t, int32_t i,
@@ -165,18 +163,15 @@ static void broadcast(const ag_tile *t, operands *p, ptrdiff_t a_row) {
         for (int32_t i = 0, rows; i < t->rows; i += rows) {
             const int32_t rest = t->rows - i;
             rows = AG_TILE_M;
-#if AG_TILE_M > 4
-            if (rest > AG_TILE_M && rest <= 8) { /* as tiles of two rows do not fill the FMA units */
+            if (AG_TILE_M > 4 && rest > AG_TILE_M &&
+                rest <= 8) { /* as tiles of two rows do not fill the FMA units */
                 rows = 4;
             }
-#endif
             next_rows(p->a, c, t, i, j, a_row, unused);
-#if AG_TILE_M > 4
-            if (rows == AG_TILE_M && rest > 4) {
+            if (AG_TILE_M > 4 && rows == AG_TILE_M && rest > 4) {
                 all_rows(columns, p, c, t->alpha, t->beta);
                 continue;
             }
-#endif
             if (rest > 2) {
                 four_rows(columns, p, c, t->alpha, t->beta);
             } else {
@@ -187,8 +182,8 @@ static void broadcast(const ag_tile *t, operands *p, ptrdiff_t a_row) {
 }
 
 static operands operands_of(const ag_tile *t) {
-    return (operands){{NULL},    t->b[0],   t->a_step,   t->b_step, t->a_skip, t->b_skip,
-                      t->a_next, t->b_next, t->k_blocks, t->k_runs, t->k};
+    return (operands){{NULL},     t->b[0],    t->a_step,   t->b_step, t->a_skip, t->b_skip,
+                      t->a_block, t->b_block, t->k_blocks, t->k_runs, t->k};
 }
 
 void AG_MICROKERNEL(nn)(const ag_tile *t) {
@@ -221,8 +216,8 @@ ALWAYS_INLINE void gathered_tile(int32_t vectors, bool masked, int32_t last, con
 }
 
 void AG_MICROKERNEL(tg)(const ag_tile *t) {
-    operands p = {{NULL},    t->a[0],   t->b_step,   t->a_step, t->b_skip, t->a_skip,
-                  t->b_next, t->a_next, t->k_blocks, t->k_runs, t->k};
+    operands p = {{NULL},     t->a[0],    t->b_step,   t->a_step, t->b_skip, t->a_skip,
+                  t->b_block, t->a_block, t->k_blocks, t->k_runs, t->k};
     for (int32_t i = 0; i < t->rows; i += AG_TILE_N, p.b += AG_TILE_N) {
         const int32_t rows = t->rows - i;
         for (int32_t j = 0; j < t->columns; j += AG_TILE_M) {

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #define AG_WINDOWS 1
+#define ag_copy memcpy
 enum { AG_ROWS = 32 };
 
 ALWAYS_INLINE __m256i words_at(const int8_t *p) {

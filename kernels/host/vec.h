@@ -4,7 +4,7 @@
 #ifndef AG_HOST_VEC_H
 #define AG_HOST_VEC_H
 
-#include "tiles/symbols.h"
+#include "tiles/helpers.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,25 +14,7 @@
 #include <immintrin.h>
 #endif
 
-/* Sizes of tiles (tiles/microkernel.h): AG_TILE_M x 2 vectors of sums and their operands fit the registers.
- */
-#define AG_GENERAL_TILES 1
-#define AG_STACK_TILES 25 /* of channels, for convolutions in groups */
-#if defined __AVX512F__
-enum { LANES = 16 };
-#define AG_TILE_M 8
-#elif defined __AVX__
-enum { LANES = 8 };
-#define AG_TILE_M 6
-#else
-enum { LANES = 4 };
-#define AG_TILE_M 4
-#endif
-enum { AG_TILE_N = 2 * LANES, AG_CHANNEL_TILE = 4 * LANES };
-#if !defined AG_PANEL
-#define AG_PANEL 16384     /* floats on the stack for packed weights of a convolution: 64 KB */
-#define AG_PANEL_PIXELS 32 /* from which packing pays */
-#endif
+#define AG_MOVING_POINTERS 0
 
 typedef float vec __attribute__((vector_size(4 * LANES)));
 typedef float unaligned_vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
@@ -178,20 +160,6 @@ ALWAYS_INLINE void sums_of_rows(int32_t rows, const vec *v, quad *sums) {
 #endif
 }
 
-/* The vocabulary of tiles/vectors.h; a run is one vector. */
-enum {
-    RUN = 1,
-    PART = LANES,
-    SUMS = 8,
-    COLUMN_VECTORS = 4,
-    GEMV_ROWS = 8,
-    DEPTHWISE_RESULTS = 8,
-    FINISH_VECTORS = 4
-};
-#define SUM_ROWS(vectors) ((vectors) == 3 ? 2 : SUMS / (vectors))
-#define AG_PARTIAL_BLOCKS 1
-#define AG_ALL_MODES 1
-
 /* Of two operands of which one is NaN, x86 takes the second one. */
 ALWAYS_INLINE vec between(vec v, float low, float high) {
 #if defined __AVX512F__
@@ -255,5 +223,11 @@ ALWAYS_INLINE void put_totals(float *y, const vec *v, float alpha, float beta, c
     const quad q = alpha * four_sums(v[0], v[1], v[2], v[3]);
     *(unaligned_quad *)y = beta == 0.0f ? q : q + beta * *(const unaligned_quad *)old;
 }
+
+#include "tiles/moves.h"
+#include "tiles/runs.h"
+#include "tiles/factors.h"
+#include "tiles/to_floats.h"
+#include "pack_b.h"
 
 #endif

@@ -2,11 +2,10 @@
 #include "tiles/requantized.h"
 
 #define AG_WINDOWS 1
-#define AG_COPY copy_bytes
 enum { AG_ROWS = 32 };
 
 /* Of at least one byte. */
-ALWAYS_INLINE void copy_bytes(int8_t *to, const int8_t *from, size_t count) {
+ALWAYS_INLINE void ag_copy(int8_t *to, const int8_t *from, size_t count) {
     __asm__ volatile("dlstp.8 lr, %[count]\n"
                      "1: vldrb.8 q0, [%[from]], #16\n"
                      "vstrb.8 q0, [%[to]], #16\n"

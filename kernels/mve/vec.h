@@ -1,22 +1,14 @@
-/* Helium: vectors of four floats, the end of a row predicated. Sizes of tiles whose sums fit the registers.
- */
+/* Helium: vectors of four floats, the end of a row predicated. */
 #ifndef AG_MVE_VEC_H
 #define AG_MVE_VEC_H
 
-#include "tiles/symbols.h"
+#include "tiles/helpers.h"
 
 #include <arm_mve.h>
 #include <stdint.h>
 
-#define AG_TILE_M 4
-#define AG_TILE_N 4
-#define AG_CHANNEL_TILE 8
 #define AG_MOVING_POINTERS 1
-#define AG_MOVE_INSTRUCTIONS 1
 #define AG_AXPY_ROWS_ASSEMBLY 1 /* a loop whose end is predicated */
-
-enum { LANES = 4, RUN = 1, PART = LANES, SUMS = 4, COLUMN_VECTORS = 4, GEMV_ROWS = 4, FINISH_VECTORS = 2 };
-#define SUM_ROWS(vectors) 1
 
 typedef float32x4_t vec;
 
@@ -139,5 +131,10 @@ ALWAYS_INLINE void put_totals(float *y, const vec *v, float alpha, float beta, c
     q0 = vmulq_n_f32(q0, alpha);
     vstrwq_f32(y, beta == 0.0f ? q0 : vfmaq_n_f32(q0, vldrwq_f32(old), beta));
 }
+
+#include "tiles/runs.h"
+#include "tiles/factors.h"
+#include "tiles/packing.h"
+#include "tiles/to_floats.h"
 
 #endif

@@ -4,7 +4,7 @@
 
 #undef AG_BACKEND
 #define AG_BACKEND small_neon
-#define AG_TILE_N 4
+#define AG_NEON_4X4 1
 #define ag_finish_small_neon ag_finish_neon
 
 #define ag_conv2d_dx_windows_f32_small_neon ag_conv2d_dx_windows_f32_neon

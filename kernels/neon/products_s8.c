@@ -5,6 +5,7 @@
 #include "tiles/requantized.h"
 
 #define AG_WINDOWS 1
+#define ag_copy memcpy
 enum { AG_ROWS = 32 };
 
 #if defined __aarch64__ /* gcc 12 makes neither of these from the functions of AArch32 */

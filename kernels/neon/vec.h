@@ -1,35 +1,15 @@
-/* Vectors of four floats, and sizes of tiles. AArch64 has 32 registers of four floats, AArch32 16;
- * multiply-add by a lane is fused in AArch64 and rounds twice in AArch32. */
+/* Vectors of four floats. Multiply-add by a lane is fused in AArch64 and rounds twice in AArch32. */
 #ifndef AG_NEON_VEC_H
 #define AG_NEON_VEC_H
 
-#include "tiles/symbols.h"
+#include "tiles/helpers.h"
 
 #include <arm_neon.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#define AG_TILE_M 4
-#define AG_CHANNEL_TILE 8
-#define AG_STACK_TILES 25 /* of channels, for convolutions in groups */
 #define AG_MOVING_POINTERS 1
-#define AG_MOVE_INSTRUCTIONS 1
-#define AG_RUN_INSTRUCTIONS 1
-#define AG_LANE_FACTORS 1
-#define AG_TILE_INSTRUCTIONS 1
-#if !defined AG_TILE_N /* otherwise that of narrow.h */
-#if defined __aarch64__
-#define AG_TILE_N 16
-#else
-#define AG_TILE_N 8
-#endif
-#define AG_NARROW small_neon
-#define AG_PACKED_K 64 /* 4 KB of stack in AArch64, 2 KB in AArch32 */
-#endif
-/* Of conv2d_pool_dw.c: 3 KB of stack in AArch64. */
-#define AG_POOL_SUMS 256
-#define AG_POOL_LIST 192
 
 #if defined __aarch64__
 #define MUL_LANE(v, w, lane) vmulq_laneq_f32(v, w, lane)
@@ -52,22 +32,6 @@ static inline float32x4_t horizontal_sums(float32x4_t a, float32x4_t b, float32x
     return vcombine_f32(pairwise_sums(a, b), pairwise_sums(c, d));
 }
 #endif
-
-enum {
-    LANES = 4,
-    RUN = 4,
-    PART = 1,
-    SUMS = 8,
-    COLUMN_VECTORS = 4,
-    DEPTHWISE_RESULTS = 4,
-    FINISH_VECTORS = 4
-};
-#if defined __aarch64__
-enum { GEMV_ROWS = 8 };
-#else
-enum { GEMV_ROWS = 4 };
-#endif
-#define SUM_ROWS(vectors) 4
 
 typedef float32x4_t vec;
 typedef float32x4_t factors; /* one per lane */
@@ -197,23 +161,29 @@ typedef struct {
 } tile_row;
 
 ALWAYS_INLINE tile_row next_row(const float **p, ptrdiff_t step) {
-#if AG_TILE_N == 16
-    FOUR(PASSING);
-    __asm__ volatile("ld1 {v20.4s-v23.4s}, [%4], %5"
-                     : "=w"(v0), "=w"(v1), "=w"(v2), "=w"(v3), "+r"(*p)
-                     : "r"(step)
-                     : "memory");
-    return (tile_row){{v0, v1, v2, v3}};
-#elif AG_TILE_N == 8
-    PASSING(v0, 0);
-    PASSING(v1, 1);
-    __asm__ volatile("vld1.32 {d20-d23}, [%2], %3" : "=w"(v0), "=w"(v1), "+r"(*p) : "r"(step) : "memory");
-    return (tile_row){{v0, v1}};
-#else
-    vec v;
-    __asm__ volatile(NEXT_BY : "=w"(v), "+r"(*p) : "r"(step) : "memory");
-    return (tile_row){{v}};
-#endif
+    tile_row row;
+    if (AG_TILE_N == 16) {
+        FOUR(PASSING);
+        __asm__ volatile("ld1 {v20.4s-v23.4s}, [%4], %5"
+                         : "=w"(v0), "=w"(v1), "=w"(v2), "=w"(v3), "+r"(*p)
+                         : "r"(step)
+                         : "memory");
+        const vec v[] = {v0, v1, v2, v3};
+        EACH (j, AG_TILE_N / LANES) {
+            row.val[j] = v[j];
+        }
+    } else if (AG_TILE_N == 8) {
+        PASSING(v0, 0);
+        PASSING(v1, 1);
+        __asm__ volatile("vld1.32 {d20-d23}, [%2], %3" : "=w"(v0), "=w"(v1), "+r"(*p) : "r"(step) : "memory");
+        const vec v[] = {v0, v1};
+        EACH (j, AG_TILE_N / LANES) {
+            row.val[j] = v[j % 2];
+        }
+    } else {
+        __asm__ volatile(NEXT_BY : "=w"(row.val[0]), "+r"(*p) : "r"(step) : "memory");
+    }
+    return row;
 }
 
 /* The next float of each of four rows. */
@@ -357,5 +327,12 @@ ALWAYS_INLINE void put_totals(float *y, const vec *v, float alpha, float beta, c
     const vec sum = vmulq_n_f32(horizontal_sums(v[0], v[1], v[2], v[3]), alpha);
     store(y, beta == 0.0f ? sum : vmlaq_n_f32(sum, load(old), beta));
 }
+
+#define second_run next_run
+#define load_first load_run
+#define put_first put_run
+
+#include "pack_b.h"
+#include "tiles/to_floats.h"
 
 #endif

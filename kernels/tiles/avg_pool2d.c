@@ -5,7 +5,7 @@
  *
  * Few channels are added up window by window. */
 #include "ag_kernels.h"
-#include "tiles/window_sums.h"
+#include "tiles/channel_sums.h"
 #include "tiles/zero_image.h"
 
 enum { AG_FEW_CHANNELS = 8 }; /* from which on tiles are worth their calls */

@@ -10,20 +10,19 @@
  *     |  |  bottom  |  |
  *     +--+----------+--+
  *
- * With AG_PANEL (vec.h), a panel of the weights of N channels is packed first, and used for all pixels:
+ * With AG_STACK_PANEL (schedules.h), a panel of the weights of N channels is packed first, and used for all
+ * pixels:
  *
- *     w[o][row i][k]  ->  panel[row i][k][N]    as many rows of the window as fit AG_PANEL elements; where
- * there are few pixels, or one row does not fit, weights are not packed. With AG_SCRATCH_PANEL a region packs
- * the weights of its valid taps in scratch memory, if it has some. */
+ *     w[o][row i][k]  ->  panel[row i][k][N]    as many rows of the window as fit AG_STACK_PANEL elements;
+ * where there are few pixels, or one row does not fit, weights are not packed. With AG_SCRATCH_PANEL a region
+ * packs the weights of its valid taps in scratch memory, if it has some. */
 #include "ag_kernels.h"
 #include "tiles/conv2d_group.h"
 #include "tiles/epilogue.h"
 #include "tiles/pixel_tiles.h"
 #include "tiles/tap_ranges.h"
+#include "tiles/vectors.h"
 #include "tiles/window_products.h"
-#if defined AG_PANEL || AG_SCRATCH_PANEL
-#include "pack_b.h"
-#endif
 
 /* What is computed at a time: the sums over rows row ... row_end - 1 of the windows. The weights of a filter
  * are w_step apart, which is AG_TILE_N in a packed panel. */
@@ -32,10 +31,9 @@ typedef struct {
     int32_t n, w_step, row, row_end;
 } ag_conv2d_part;
 
-#if defined(AG_GENERAL_TILES) && AG_GENERAL_TILES
-/* All output channels of the pixels in t, whose a, c, k, k_runs and skips are set; `w` is the first weight of
- * the sum. */
-static void ag_conv2d_output_channels(ag_tile *t, const float *w, const ag_conv2d_part *part) {
+/* All output channels of the pixels in t, whose a, c, k, k_runs and skips are set, with AG_GENERAL_TILES; `w`
+ * is the first weight of the sum. */
+static void ag_conv2d_all_channels(ag_tile *t, const float *w, const ag_conv2d_part *part) {
     const ag_conv2d_group *g = part->g;
     float *c = t->c;
     t->c_column = 0;
@@ -55,20 +53,18 @@ static void ag_conv2d_output_channels(ag_tile *t, const float *w, const ag_conv2
         AG_MICROKERNEL(nt)(t);
     }
 }
-#else
-/* All output channels of a tile of pixels. t->a, k, k_runs and skips are set; `w` is the first weight of the
+
+/* The same of a tile of pixels. t->a, k, k_runs and skips are set; `w` is the first weight of the
  * sum. */
 static void ag_conv2d_output_channels(ag_tile *t, const ag_pixel_tile *pixels, const float *w,
                                       const ag_conv2d_part *part) {
     const ag_conv2d_group *g = part->g;
     const ptrdiff_t filter = g->filter;
     int32_t o = 0;
-#if AG_SINGLE_PIXELS
-    if (ag_single_pixels(pixels->count, t->k)) {
+    if (AG_SINGLE_PIXELS && ag_single_pixels(pixels->count, t->k)) {
         ag_pixels_one_by_one(t, pixels, w, (int32_t)filter, g->outputs, false);
         return;
     }
-#endif
     t->c_step = ag_bytes(g->s->ldy);
     t->c = pixels->dst[0];
     if (pixels->constant_stride && g->outputs >= AG_TILE_N) {
@@ -86,21 +82,18 @@ static void ag_conv2d_output_channels(ag_tile *t, const ag_pixel_tile *pixels, c
     }
 }
 
-#if AG_SCRATCH_PANEL
-/* All output channels of the pixels of a region. */
-static AG_NOINLINE void ag_conv2d_panels(ag_tile *t, const ag_pixel_cursor *cursor, const float *w,
-                                         const ag_conv2d_group *g) {
+/* The same of all pixels of a region, by panels in scratch memory. */
+static AG_NOINLINE void ag_conv2d_region_panels(ag_tile *t, const ag_pixel_cursor *cursor, const float *w,
+                                                const ag_conv2d_group *g) {
     const ptrdiff_t step = t->k + t->b_skip / (int32_t)sizeof(float);
     for (int32_t o = 0; o < g->outputs; o += AG_PANEL_COLUMNS, w += AG_PANEL_COLUMNS * g->filter) {
         for (int32_t run = 0; run < t->k_runs; run++) {
             ag_pack_columns(g->panel + (ptrdiff_t)run * t->k * AG_PANEL_COLUMNS, w + run * step, g->filter,
-                            t->k);
+                            t->k, AG_PANEL_COLUMNS);
         }
         ag_panel_pixels(t, cursor, o, g->panel);
     }
 }
-#endif
-#endif
 
 /* The pixels of a region, and the first valid tap of their windows, which is in row `first` of them. */
 ALWAYS_INLINE void ag_begin_region(ag_pixel_cursor *cursor, const float *x, float *y, ag_tap_range vertical,
@@ -173,24 +166,21 @@ static void ag_conv2d_region(const float *x, const float *w, float *y, ag_tap_ra
         blocks = last - first;
         ag_set_blocks(&t, blocks, row_step, (ptrdiff_t)s->kw * g->channels * part->w_step);
     }
-#if AG_SCRATCH_PANEL
-    if (blocks == 1 && s->x_c == 1 && ag_packs(&cursor, g->outputs, g->panel)) {
-        ag_conv2d_panels(&t, &cursor, w, g);
+    if (AG_SCRATCH_PANEL && blocks == 1 && s->x_c == 1 && ag_packs(&cursor, g->outputs, g->panel)) {
+        ag_conv2d_region_panels(&t, &cursor, w, g);
         return;
     }
-#endif
     while (cursor.remaining > 0) {
         ag_pixel_tile pixels;
-#if defined(AG_GENERAL_TILES) && AG_GENERAL_TILES
-        ag_next_pixels(&t, &pixels, &cursor);
-        ag_conv2d_output_channels(&t, w, part);
-#else
+        if (AG_GENERAL_TILES) {
+            ag_next_pixels(&t, &pixels, &cursor);
+            ag_conv2d_all_channels(&t, w, part);
+            continue;
+        }
         t.beta = 0.0f;
-#if defined(AG_TILE_RUNS) && AG_TILE_RUNS
-        if (blocks == 1) {
+        if (AG_TILE_RUNS && blocks == 1) {
             ag_row_tiles(AG_MICROKERNEL(nt), &t, &cursor, g->outputs, w, g->filter, AG_TILE_N);
         }
-#endif
         ag_next_pixel_tile(&pixels, &cursor);
         for (int32_t row = 0; row < blocks; row++) {
             for (int32_t i = 0; i < AG_TILE_M; i++) {
@@ -199,7 +189,6 @@ static void ag_conv2d_region(const float *x, const float *w, float *y, ag_tap_ra
             ag_conv2d_output_channels(&t, &pixels, w + (ptrdiff_t)row * s->kw * g->channels, part);
             t.beta = 1.0f;
         }
-#endif
     }
 }
 
@@ -218,13 +207,12 @@ static void ag_conv2d_regions(const float *x, const float *w, float *y, const ag
     }
 }
 
-#ifdef AG_PANEL
-/* The same, panel by panel; `panel_rows` rows of the windows fit a panel. */
+/* The same, panel by panel, with AG_STACK_PANEL; `panel_rows` rows of the windows fit a panel. */
 static AG_NOINLINE void ag_conv2d_panels(const float *x, const float *w, float *y, int32_t n,
                                          int32_t panel_rows, const ag_conv2d_group *g) {
     const ag_conv2d_shape *s = g->s;
     const int32_t row_length = s->kw * g->channels;
-    float panel[AG_PANEL];
+    float panel[AG_STACK_PANEL > 0 ? AG_STACK_PANEL : 1];
     for (int32_t o = 0; o < g->outputs; o += AG_TILE_N, w += AG_TILE_N * g->filter) {
         ag_conv2d_group columns = *g;
         ag_conv2d_part part = {&columns, n, AG_TILE_N, 0, 0};
@@ -237,7 +225,6 @@ static AG_NOINLINE void ag_conv2d_panels(const float *x, const float *w, float *
         }
     }
 }
-#endif
 
 static void ag_conv2d_tiled(const float *x, const float *w, float *y, int32_t n, float *panel,
                             const ag_conv2d_shape *s) {
@@ -245,13 +232,12 @@ static void ag_conv2d_tiled(const float *x, const float *w, float *y, int32_t n,
     const ag_conv2d_part all = {&g, n, 1, 0, s->kh};
     g.panel = panel;
     for (int32_t i = 0; i < s->groups; i++) {
-#ifdef AG_PANEL
-        const int32_t panel_rows = AG_PANEL / AG_TILE_N / (s->kw * g.channels);
-        if (panel_rows > 0 && n * s->oh * s->ow >= AG_PANEL_PIXELS) {
+        const int32_t panel_rows = AG_STACK_PANEL / AG_TILE_N / (s->kw * g.channels);
+        if (AG_STACK_PANEL > 0 && panel_rows > 0 && n * s->oh * s->ow >= AG_PANEL_PIXELS) {
             ag_conv2d_panels(x, w, y, n, panel_rows, &g);
-        } else
-#endif
+        } else {
             ag_conv2d_regions(x, w, y, &all);
+        }
         x += (ptrdiff_t)g.channels * s->x_c;
         w += (ptrdiff_t)g.outputs * g.filter;
         y += g.outputs;

@@ -13,20 +13,14 @@
  *     dw:  for each output r of the groups, dy[group, r], gathered for each input channel, times x */
 #include "ag_kernels.h"
 #include "tiles/epilogue.h"
-
-#define AG_SUM_RUN ag_sum_run_of_groups
-#define AG_ZERO_RUN ag_zero_run_of_groups
 #include "tiles/conv2d_group.h"
 #include "tiles/window_sums.h"
 
 #include <string.h>
 
 /* Taps at a time, and tiles on the stack: packed weights and results, or sums of dw and pixels of dy. Few, as
- * microcontrollers have little of it; vec.h may define more. Scratch memory has all taps and
+ * microcontrollers have little of it. Scratch memory has all taps and
  * AG_SCRATCH_RESULTS results. */
-#ifndef AG_STACK_TILES
-#define AG_STACK_TILES 11
-#endif
 enum {
     AG_MOST_TAPS = 9,
     AG_SPACE = AG_STACK_TILES,
@@ -103,7 +97,7 @@ static void ag_add_channels(const ag_group_tile *t, const float *sums, float *ou
     }
 }
 
-static void AG_SUM_RUN(const ag_image *image, ag_depthwise_tile *s, const float *in, const float *w,
+static void ag_sum_run(const ag_image *image, ag_depthwise_tile *s, const float *in, const float *w,
                        float *out) {
     const ag_group_tile *const t = ag_tile_of(image);
     const ptrdiff_t next = s->c_next / (int32_t)sizeof(float);
@@ -120,7 +114,7 @@ static void AG_SUM_RUN(const ag_image *image, ag_depthwise_tile *s, const float 
     }
 }
 
-static void AG_ZERO_RUN(const ag_image *image, float *out, ptrdiff_t next, int32_t count) {
+static void ag_zero_run(const ag_image *image, float *out, ptrdiff_t next, int32_t count) {
     const ag_group_tile *const t = ag_tile_of(image);
     if (!t->add) {
         memset(t->results, 0, (size_t)(t->most * AG_CHANNEL_TILE) * sizeof(float));

@@ -59,10 +59,10 @@ static AG_NOINLINE void ag_set_dw_windows(ag_tile *t, const ag_dw_row *r) {
     }
 }
 
-#if defined(AG_GENERAL_TILES) && AG_GENERAL_TILES
 /* dw = alpha * sums + beta * dw of `rows` output channels from a[0] on and `columns` elements, those at b[0]
- * and up, or at b[j] each. t->c and its steps, the reduction over an image, alpha and beta are set. */
-static void ag_dw_tiles(ag_tile *t, const ag_dw_row *r, int32_t rows, int32_t columns) {
+ * and up, or at b[j] each. t->c and its steps, the reduction over an image, alpha and beta are set. With
+ * AG_GENERAL_TILES. */
+static void ag_dw_general(ag_tile *t, const ag_dw_row *r, int32_t rows, int32_t columns) {
     const ag_conv2d_shape *s = r->g->s;
     t->rows = rows;
     t->columns = columns;
@@ -70,7 +70,7 @@ static void ag_dw_tiles(ag_tile *t, const ag_dw_row *r, int32_t rows, int32_t co
     ag_set_blocks(t, r->n, (ptrdiff_t)s->oh * s->ow * s->ldy, s->x_n);
     (r->contiguous ? AG_MICROKERNEL(tn) : AG_MICROKERNEL(tg))(t);
 }
-#else
+
 /* The same where there are fewer output channels than AG_TILE_M, or nothing to add up. */
 static AG_NOINLINE void ag_dw_scalar(const ag_tile *t, int32_t rows, int32_t columns, bool contiguous) {
     for (int32_t i = 0; i < rows; i++) {
@@ -82,9 +82,7 @@ static AG_NOINLINE void ag_dw_scalar(const ag_tile *t, int32_t rows, int32_t col
     }
 }
 
-/* dw = alpha * sums + beta * dw of `rows` output channels from a[0] on and `columns` elements, those at b[0]
- * and up, or at b[j] each. t->c and its steps, the reduction over an image, alpha and beta are set. Tiles at
- * the end are shifted back. */
+/* The same without. Tiles at the end are shifted back. */
 static void ag_dw_tiles(ag_tile *t, const ag_dw_row *r, int32_t rows, int32_t columns) {
     const float *const dy = t->a[0], *const x = t->b[0];
     const bool contiguous = r->contiguous, gathered = !contiguous || columns < AG_TILE_N;
@@ -129,7 +127,6 @@ static void ag_dw_tiles(ag_tile *t, const ag_dw_row *r, int32_t rows, int32_t co
     t->c_step = c_step;
     t->beta = beta;
 }
-#endif
 
 /* The element's windows inside x, along the row. */
 static ag_window_range ag_windows_with_element(int32_t element, const ag_conv2d_group *g) {
@@ -151,7 +148,7 @@ static void ag_dw_sums(ag_tile *t, const ag_dw_row *r, int32_t first, int32_t co
                   (ptrdiff_t)(element % g->channels) * s->x_c;
     }
     t->c = r->dw + first;
-    ag_dw_tiles(t, r, g->outputs, count);
+    (AG_GENERAL_TILES ? ag_dw_general : ag_dw_tiles)(t, r, g->outputs, count);
 }
 
 /* Adds the products over those of the windows q ... last - 1 that have only some of the elements inside x,

@@ -13,13 +13,11 @@
 #include "tiles/conv2d_group.h"
 #include "tiles/pixel_tiles.h"
 #include "tiles/tap_ranges.h"
-#if AG_SCRATCH_PANEL
-#include "pack_b.h"
-#endif
+#include "tiles/vectors.h"
 
-#if defined(AG_GENERAL_TILES) && AG_GENERAL_TILES
-/* All channels of the pixels that remain; k, k_runs, blocks, skips and b_step are set. */
-static void ag_dx_pixels(ag_tile *t, ag_pixel_cursor *cursor, const float *w, const ag_conv2d_group *g) {
+/* All channels of the pixels that remain, with AG_GENERAL_TILES; k, k_runs, blocks, skips and b_step are
+ * set. */
+static void ag_dx_general(ag_tile *t, ag_pixel_cursor *cursor, const float *w, const ag_conv2d_group *g) {
     ag_pixel_tile pixels;
     t->b[0] = w;
     t->columns = g->channels;
@@ -60,18 +58,17 @@ static AG_NOINLINE void ag_dx_channels_apart(ag_tile *t, ag_pixel_cursor *cursor
         }
     }
 }
-#else
+
 /* All channels of a tile of pixels; t->a, k, k_runs, skips and b_step are set. */
 static void ag_dx_channels(ag_tile *t, const ag_pixel_tile *pixels, const float *w, ptrdiff_t step,
                            const ag_conv2d_group *g) {
     const int32_t last = g->channels - AG_TILE_N;
     int32_t k = 0;
-#if AG_SINGLE_PIXELS
-    if (g->s->x_c == 1 && g->channels >= AG_CHANNEL_TILE && ag_single_pixels(pixels->count, t->k)) {
+    if (AG_SINGLE_PIXELS && g->s->x_c == 1 && g->channels >= AG_CHANNEL_TILE &&
+        ag_single_pixels(pixels->count, t->k)) {
         ag_pixels_one_by_one(t, pixels, w, (int32_t)g->filter, g->channels, true);
         return;
     }
-#endif
     if (pixels->constant_stride && g->s->x_c == 1) {
         t->c = pixels->dst[0];
         t->c_step = ag_bytes(step);
@@ -96,7 +93,13 @@ static void ag_dx_scalar(const ag_tile *t, const ag_pixel_tile *pixels, const fl
     }
 }
 
-#if AG_SCRATCH_PANEL
+/* dst[p][j] = element j of row p, for k rows of AG_PANEL_COLUMNS elements, `ldb` apart. */
+static inline void ag_pack_rows(float *dst, const float *b, ptrdiff_t ldb, int32_t k) {
+    for (; k > 0; k--, b += ldb) {
+        put_first(AG_PANEL_COLUMNS / LANES, &dst, load_first(AG_PANEL_COLUMNS / LANES, b));
+    }
+}
+
 /* The same by panels; one row of taps, or rows of one k-run each. */
 static AG_NOINLINE void ag_dx_panels(ag_tile *t, const ag_pixel_cursor *cursor, const float *w, int32_t v,
                                      ptrdiff_t a_row, ptrdiff_t b_row, const ag_conv2d_group *g) {
@@ -117,14 +120,12 @@ static AG_NOINLINE void ag_dx_panels(ag_tile *t, const ag_pixel_cursor *cursor, 
         ag_panel_pixels(t, cursor, c, g->panel);
     }
 }
-#endif
 
 /* All channels of the pixels that remain; v rows of taps, a_row and b_row elements apart. */
 static void ag_dx_pixels(ag_tile *t, ag_pixel_cursor *cursor, const float *w, int32_t v, ptrdiff_t a_row,
                          ptrdiff_t b_row, const ag_conv2d_group *g) {
     ag_pixel_tile pixels;
-#if AG_SCRATCH_PANEL
-    if ((v == 1 || t->k_runs == 1 || t->a_skip == 0) && g->s->x_c == 1) {
+    if (AG_SCRATCH_PANEL && (v == 1 || t->k_runs == 1 || t->a_skip == 0) && g->s->x_c == 1) {
         if (g->channels == AG_PANEL_COLUMNS && g->filter == AG_PANEL_COLUMNS) { /* w is a panel */
             ag_panel_pixels(t, cursor, 0, w);
             return;
@@ -134,14 +135,11 @@ static void ag_dx_pixels(ag_tile *t, ag_pixel_cursor *cursor, const float *w, in
             return;
         }
     }
-#endif
     while (cursor->remaining > 0) {
         t->beta = 0.0f;
-#if defined(AG_TILE_RUNS) && AG_TILE_RUNS
-        if (v == 1 && g->s->x_c == 1) {
+        if (AG_TILE_RUNS && v == 1 && g->s->x_c == 1) {
             ag_row_tiles(AG_MICROKERNEL(nn), t, cursor, g->channels, w, 1, 1);
         }
-#endif
         ag_next_pixel_tile(&pixels, cursor);
         for (int32_t i = 0; i < v; i++) {
             const float *row = w + i * b_row;
@@ -157,7 +155,6 @@ static void ag_dx_pixels(ag_tile *t, ag_pixel_cursor *cursor, const float *w, in
         }
     }
 }
-#endif
 
 /* The pixels of dx that are reached by the same taps along both axes; dy, w and dx start at the group. */
 static void ag_dx_region(const float *dy, const float *w, float *dx, const ag_axis *rows,
@@ -195,12 +192,12 @@ static void ag_dx_region(const float *dy, const float *w, float *dx, const ag_ax
     t.b_step = ag_bytes(g->filter);
     t.a_skip = ag_bytes((ptrdiff_t)columns->in_tap * s->ldy - g->outputs);
     t.b_skip = ag_bytes((ptrdiff_t)columns->w_tap * g->channels - g->outputs * g->filter);
-#if defined(AG_GENERAL_TILES) && AG_GENERAL_TILES
-    ag_set_blocks(&t, v, a_row, b_row);
-    (s->x_c == 1 ? ag_dx_pixels : ag_dx_channels_apart)(&t, &cursor, w, g);
-#else
-    ag_dx_pixels(&t, &cursor, w, v, a_row, b_row, g);
-#endif
+    if (AG_GENERAL_TILES) {
+        ag_set_blocks(&t, v, a_row, b_row);
+        (s->x_c == 1 ? ag_dx_general : ag_dx_channels_apart)(&t, &cursor, w, g);
+    } else {
+        ag_dx_pixels(&t, &cursor, w, v, a_row, b_row, g);
+    }
 }
 
 void AG_OF_GROUP(AG_SYMBOL(conv2d_dx_f32))(const float *dy, const float *w, float *dx, int32_t n,

@@ -17,12 +17,6 @@
 #include "tiles/sum_windows.h"
 #define AG_SUM_WINDOWS ag_sum_windows
 #endif
-/* Sums and windows at a time; a backend may define more. With these, a call takes at most 1 KB of stack. */
-#ifndef AG_POOL_LIST
-#define AG_POOL_SUMS 96
-#define AG_POOL_LIST 53
-#endif
-
 /* A block of the window: first index and count along each axis. */
 typedef struct {
     int32_t row, rows, element, elements;

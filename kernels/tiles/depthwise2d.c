@@ -7,7 +7,7 @@
  *             several taps of a row at once, which share dy: two, with AG_GENERAL_TILES more */
 #include "ag_kernels.h"
 #include "tiles/epilogue.h"
-#include "tiles/window_sums.h"
+#include "tiles/channel_sums.h"
 
 #include <string.h>
 

@@ -4,7 +4,6 @@
 #include "tiles/helpers.h"
 #include "tiles/symbols.h"
 
-#undef AG_CHANNEL_TILE
 #define AG_CHANNEL_TILE 3
 #undef AG_DEPTHWISE_MICROKERNEL
 #define AG_DEPTHWISE_MICROKERNEL AG_JOIN(ag_depthwise_microkernel_few, AG_BACKEND)

@@ -9,11 +9,7 @@
 #include "tiles/depthwise_microkernel.h"
 #include "tiles/vectors.h"
 
-#if defined(AG_GENERAL_TILES) && AG_GENERAL_TILES
-enum { MOST_SUMS = 12 };
-#else
-enum { MOST_SUMS = DEPTHWISE_RESULTS * AG_CHANNEL_TILE / LANES };
-#endif
+enum { MOST_SUMS = AG_GENERAL_TILES ? 12 : DEPTHWISE_RESULTS * AG_CHANNEL_TILE / LANES };
 
 /* What is constant: `partial` says that the last of the vectors is masked. */
 typedef struct {
@@ -63,12 +59,8 @@ ALWAYS_INLINE void ag_add_runs(ag_extent e, const ag_depthwise_tile *s, const fl
 ALWAYS_INLINE void ag_results(ag_extent e, const ag_depthwise_tile *s, const float *from, float *c) {
     const float *a[DEPTHWISE_RESULTS];
     vec sum[MOST_SUMS];
-#if defined(AG_GENERAL_TILES) && AG_GENERAL_TILES
-    const int32_t last = s->channels - (e.vectors - 1) * LANES;
+    const int32_t last = AG_GENERAL_TILES ? s->channels - (e.vectors - 1) * LANES : LANES;
     const lane_mask mask = first_lanes(last < LANES ? last : LANES);
-#else
-    const lane_mask mask = first_lanes(LANES);
-#endif
     EACH (r, e.results) {
         a[r] = from;
         from = ag_after(from, s->a_next);
@@ -76,13 +68,13 @@ ALWAYS_INLINE void ag_results(ag_extent e, const ag_depthwise_tile *s, const flo
             sum[v * e.results + r] = ag_channels(e, s->init, v, mask);
         }
     }
-#if defined(AG_GENERAL_TILES) && AG_GENERAL_TILES
-    for (int32_t block = 0; block < s->k_blocks; block++) {
-        ag_add_runs(e, s, a, block * s->a_block, ag_after(s->b, block * s->b_block), mask, sum);
+    if (AG_GENERAL_TILES) {
+        for (int32_t block = 0; block < s->k_blocks; block++) {
+            ag_add_runs(e, s, a, block * s->a_block, ag_after(s->b, block * s->b_block), mask, sum);
+        }
+    } else {
+        ag_add_runs(e, s, a, 0, s->b, mask, sum);
     }
-#else
-    ag_add_runs(e, s, a, 0, s->b, mask, sum);
-#endif
     EACH (r, e.results) {
         EACH (v, e.vectors) {
             put(e.partial && v == e.vectors - 1, c + (ptrdiff_t)v * LANES, mask, sum[v * e.results + r]);
@@ -91,7 +83,6 @@ ALWAYS_INLINE void ag_results(ag_extent e, const ag_depthwise_tile *s, const flo
     }
 }
 
-#if defined(AG_GENERAL_TILES) && AG_GENERAL_TILES
 ALWAYS_INLINE void ag_results_from(ag_extent e, const ag_depthwise_tile *s, int32_t i) {
     ag_results(e, s, ag_after(s->a, (ptrdiff_t)i * s->a_next),
                ag_element_after(s->c, (ptrdiff_t)i * s->c_next));
@@ -116,7 +107,8 @@ ALWAYS_INLINE void ag_all_results(ag_extent e, const ag_depthwise_tile *s) {
     }
 }
 
-void AG_DEPTHWISE_MICROKERNEL(const ag_depthwise_tile *s) {
+/* The micro-kernel with AG_GENERAL_TILES, and without. */
+ALWAYS_INLINE void ag_any_channels(const ag_depthwise_tile *s) {
 #define RESULTS_OF(results, vectors)                                                                         \
     if (s->channels == (vectors) * LANES) {                                                                  \
         ag_all_results((ag_extent){results, vectors, false}, s);                                             \
@@ -134,8 +126,8 @@ void AG_DEPTHWISE_MICROKERNEL(const ag_depthwise_tile *s) {
     }
 #undef RESULTS_OF
 }
-#else
-void AG_DEPTHWISE_MICROKERNEL(const ag_depthwise_tile *s) {
+
+ALWAYS_INLINE void ag_whole_channels(const ag_depthwise_tile *s) {
     const ag_extent several = {DEPTHWISE_RESULTS, AG_CHANNEL_TILE / LANES, false},
                     one = {1, several.vectors, false};
     const float *a = s->a;
@@ -152,4 +144,11 @@ void AG_DEPTHWISE_MICROKERNEL(const ag_depthwise_tile *s) {
         c = ag_element_after(c, s->c_next);
     }
 }
-#endif
+
+void AG_DEPTHWISE_MICROKERNEL(const ag_depthwise_tile *s) {
+    if (AG_GENERAL_TILES) {
+        ag_any_channels(s);
+    } else {
+        ag_whole_channels(s);
+    }
+}

@@ -10,7 +10,6 @@
 
 #include "tiles/helpers.h"
 #include "tiles/symbols.h"
-#include "vec.h"
 
 /* `count` results of AG_CHANNEL_TILE floats: c = init + the sum of a * b over `k_runs` runs of k products.
  * All results share b; their a are a_next apart, the results c_next apart. Steps, skips and distances are in
@@ -25,12 +24,11 @@ typedef struct {
     float *c;
     int32_t count;
     int32_t a_next, c_next;
-#if defined(AG_GENERAL_TILES) && AG_GENERAL_TILES
+    /* With AG_GENERAL_TILES */
     int32_t channels; /* at most AG_CHANNEL_TILE */
     int32_t
         k_blocks; /* of k_runs each; the first products of two blocks are a_block and b_block bytes apart */
     ptrdiff_t a_block, b_block;
-#endif
 } ag_depthwise_tile;
 
 typedef void ag_depthwise_microkernel_fn(const ag_depthwise_tile *s);

@@ -6,30 +6,24 @@
  *       +----+----+--+                   only its new rows and columns are stored;
  *       | e3 | e4 |e5|                   a matrix with fewer rows repeats the first one, or with A
  *       +----+----+--+                   transposed becomes one with fewer columns; one with fewer
- *                                        columns uses narrower tiles (AG_NARROW), or rows of B that are
+ *                                        columns uses narrower tiles (AG_NARROW_TILES), or rows of B that are
  *                                        packed with zeros after them; with fewer of both, scalar loops
  *
  * A' B' is the transpose of B A: all its tiles are computed into a local array, whose columns are rows of C.
  *
- * With AG_PACKED_K (vec.h), rows of B of at most so many elements are packed first: they become columns. */
+ * With AG_PACKED_K (schedules.h), rows of B of at most so many elements are packed first: they become
+ * columns. */
 #include "ag_kernels.h"
 #include "tiles/epilogue.h"
 #include "tiles/local_tile.h"
-#if defined(AG_PACKED_K) && AG_PACKED_K
-#include "pack_b.h"
-#endif
+#include "tiles/vectors.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The backend with narrower tiles, of which vec.h says the name. */
-#ifdef AG_NARROW
-enum { AG_HAS_NARROW = 1 };
-#else
-enum { AG_HAS_NARROW = 0 };
-#define AG_NARROW AG_BACKEND
-#endif
-#define AG_NARROW_SYMBOL(kernel) AG_JOIN(ag_##kernel, AG_NARROW)
+/* The instance with narrower tiles, where the backend has AG_NARROW_TILES. */
+ag_gemm_f32_fn AG_SYMBOL(gemm_nn_f32_small), AG_SYMBOL(gemm_nt_f32_small), AG_SYMBOL(gemm_tn_f32_small),
+    AG_SYMBOL(gemm_tt_f32_small);
 
 /* An operand as the micro-kernels read it: element [i, p] at data + i * i_step + p * p_step; one of the two
  * steps is 1. */
@@ -67,13 +61,11 @@ static void ag_gemm_scalar(const ag_product *t) {
     }
 }
 
-#if !defined(AG_GENERAL_TILES) || !AG_GENERAL_TILES
 /* A tile of which rows i0 and columns j0 and up are stored. */
 static AG_NOINLINE void ag_cut_tile(ag_microkernel_fn *kernel, ag_tile *t, float *c, ptrdiff_t i_step,
                                     ptrdiff_t j_step, int32_t i0, int32_t j0, float beta) {
     ag_local_tile(kernel, t, c, i_step, j_step, i0, j0, AG_TILE_N, beta);
 }
-#endif
 
 /* `rows` rows from row i on: whole tiles, or fewer rows than a tile has, which are its last ones: the others
  * are computed again and not stored; where row i is the first of all, they repeat it. */
@@ -87,14 +79,12 @@ static void ag_gemm_rows(const ag_product *p, int32_t i, int32_t rows) {
     t.alpha = p->alpha;
     t.a_step = ag_bytes(p->a.p_step);
     t.b_step = ag_bytes(p->b.p_step);
-#if defined(AG_PACKED_K) && AG_PACKED_K
-    float packed[AG_PACKED_K * AG_TILE_N];
+    float packed[AG_PACKED_K > 0 ? AG_PACKED_K * AG_TILE_N : 1];
     const bool packs = kernel == AG_MICROKERNEL(nt) && rows >= 2 * AG_TILE_M && p->k <= AG_PACKED_K;
-    if (packs) {
+    if (AG_PACKED_K > 0 && packs) {
         kernel = AG_MICROKERNEL(nn);
         t.b_step = ag_bytes(AG_TILE_N);
     }
-#endif
     for (int32_t j = 0, width; j < p->n; j += width) {
         const int32_t column_overlap = j + AG_TILE_N > p->n ? j + AG_TILE_N - p->n : 0;
         const bool whole = overlap == 0 && column_overlap == 0 && c_j == 1;
@@ -102,12 +92,10 @@ static void ag_gemm_rows(const ag_product *p, int32_t i, int32_t rows) {
         const float *b = p->b.data + (j - column_overlap) * p->b.i_step;
         float *c = p->c.data + i * c_i + j * c_j;
         width = ag_set_columns(&t, kernel, whole ? p->n - j : AG_TILE_N, b, p->b.i_step, AG_TILE_N);
-#if defined(AG_PACKED_K) && AG_PACKED_K
-        if (packs) {
-            ag_pack_columns(packed, b, p->b.i_step, p->k);
+        if (AG_PACKED_K > 0 && packs) {
+            ag_pack_columns(packed, b, p->b.i_step, p->k, AG_TILE_N);
             t.b[0] = packed;
         }
-#endif
         t.c_step = ag_bytes(c_i);
         t.beta = p->beta;
         for (int32_t left = rows; left > 0; left -= AG_TILE_M) {
@@ -188,8 +176,8 @@ static void ag_gemm_tiled(const ag_product *p) {
 void AG_SYMBOL(gemm_nn_f32)(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
                             int32_t m, int32_t n, int32_t k, float alpha, float beta,
                             const ag_epilogue *epilogue) {
-    if (AG_HAS_NARROW && n < AG_TILE_N) {
-        AG_NARROW_SYMBOL(gemm_nn_f32)(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta, NULL);
+    if (AG_NARROW_TILES && n < AG_TILE_N) {
+        AG_SYMBOL(gemm_nn_f32_small)(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta, NULL);
     } else {
         const ag_product p = {
             AG_MICROKERNEL(nn), {a, lda, 1}, {b, 1, ldb}, {c, ldc, 1}, m, n, k, alpha, beta, false};
@@ -201,8 +189,8 @@ void AG_SYMBOL(gemm_nn_f32)(const float *a, int32_t lda, const float *b, int32_t
 void AG_SYMBOL(gemm_nt_f32)(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
                             int32_t m, int32_t n, int32_t k, float alpha, float beta,
                             const ag_epilogue *epilogue) {
-    if (AG_HAS_NARROW && n < AG_TILE_N) {
-        AG_NARROW_SYMBOL(gemm_nt_f32)(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta, NULL);
+    if (AG_NARROW_TILES && n < AG_TILE_N) {
+        AG_SYMBOL(gemm_nt_f32_small)(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta, NULL);
     } else {
         const ag_product p = {
             AG_MICROKERNEL(nt), {a, lda, 1}, {b, ldb, 1}, {c, ldc, 1}, m, n, k, alpha, beta, false};
@@ -214,8 +202,8 @@ void AG_SYMBOL(gemm_nt_f32)(const float *a, int32_t lda, const float *b, int32_t
 void AG_SYMBOL(gemm_tn_f32)(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
                             int32_t m, int32_t n, int32_t k, float alpha, float beta,
                             const ag_epilogue *epilogue) {
-    if (AG_HAS_NARROW && (m < AG_TILE_M || n < AG_TILE_N)) {
-        AG_NARROW_SYMBOL(gemm_tn_f32)(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta, NULL);
+    if (AG_NARROW_TILES && (m < AG_TILE_M || n < AG_TILE_N)) {
+        AG_SYMBOL(gemm_tn_f32_small)(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta, NULL);
     } else {
         const ag_product p = {
             AG_MICROKERNEL(tn), {a, 1, lda}, {b, 1, ldb}, {c, ldc, 1}, m, n, k, alpha, beta, true};
@@ -227,8 +215,8 @@ void AG_SYMBOL(gemm_tn_f32)(const float *a, int32_t lda, const float *b, int32_t
 void AG_SYMBOL(gemm_tt_f32)(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
                             int32_t m, int32_t n, int32_t k, float alpha, float beta,
                             const ag_epilogue *epilogue) {
-    if (AG_HAS_NARROW) { /* a tile is stored element by element */
-        AG_NARROW_SYMBOL(gemm_tt_f32)(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta, NULL);
+    if (AG_NARROW_TILES) { /* a tile is stored element by element */
+        AG_SYMBOL(gemm_tt_f32_small)(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta, NULL);
     } else {
         const ag_product p = {
             AG_MICROKERNEL(nn), {b, ldb, 1}, {a, 1, lda}, {c, 1, ldc}, n, m, k, alpha, beta, false};

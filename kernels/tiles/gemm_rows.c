@@ -11,11 +11,7 @@
 
 #include <stddef.h>
 
-#ifdef AG_NARROW /* gemm has narrower tiles */
-enum { FEWEST_COLUMNS = 1 };
-#else
-enum { FEWEST_COLUMNS = AG_TILE_N };
-#endif
+enum { FEWEST_COLUMNS = AG_NARROW_TILES ? 1 : AG_TILE_N };
 
 static int32_t ag_rows_of_tiles(int32_t m, int32_t n) {
     return n < FEWEST_COLUMNS ? m : m - m % AG_TILE_M;

@@ -6,12 +6,8 @@
 #include "tiles/epilogue.h"
 #include "tiles/helpers.h"
 #include "tiles/moving_pointers.h"
-#include "tiles/vectors.h"
-#if defined(AG_SHORT_RUN) && AG_SHORT_RUN
 #include "tiles/axpy_rows.h"
-#else
 #include "tiles/row_sums.h"
-#endif
 
 /* sum[i] += the next `vectors` vectors of row i of `rows` times those of x; one row has RUN independent sums.
  * Where fewer than RUN are loaded at a time, two rows are, whose sums alternate: a core waits for the result
@@ -37,6 +33,7 @@ ALWAYS_INLINE void ag_run_products(int32_t rows, int32_t vectors, const float **
 ALWAYS_INLINE void ag_row_products(int32_t rows, const float *a, ptrdiff_t lda, const float *x, int32_t n,
                                    vec *sum) {
     const float *row[GEMV_ROWS];
+    const uint32_t short_run = AG_SHORT_RUN;
     uint32_t left = (uint32_t)n % (AG_GEMV_RUN * LANES);
     EACH (i, rows) {
         row[i] = a;
@@ -45,11 +42,9 @@ ALWAYS_INLINE void ag_row_products(int32_t rows, const float *a, ptrdiff_t lda, 
     for (uint32_t k = (uint32_t)n / (AG_GEMV_RUN * LANES); k > 0; k--) {
         ag_run_products(rows, AG_GEMV_RUN, row, &x, sum);
     }
-#if defined(AG_SHORT_RUN) && AG_SHORT_RUN
-    for (; left >= AG_SHORT_RUN; left -= AG_SHORT_RUN) {
+    for (; short_run > 0 && left >= short_run; left -= short_run) {
         ag_run_products(rows, AG_SHORT_RUN, row, &x, sum);
     }
-#endif
     for (uint32_t k = left / LANES; k > 0; k--) {
         const vec v = next_vec(&x);
         EACH (i, rows) {
@@ -70,12 +65,12 @@ ALWAYS_INLINE void ag_row_products(int32_t rows, const float *a, ptrdiff_t lda, 
  * begin with `old`, and alpha and beta are 1. */
 ALWAYS_INLINE void ag_gemv_rows(int32_t rows, const float *a, ptrdiff_t lda, const float *x, float *y,
                                 const float *old, int32_t n, float alpha, float beta) {
-#if defined(AG_SHORT_RUN) && AG_SHORT_RUN
-    vecs sum = load_first(rows, old);
-    (void)alpha, (void)beta;
-    ag_row_products(rows, a, lda, x, n, sum.val);
-    put_first(rows, &y, sum);
-#else
+    if (AG_SHORT_RUN > 0) {
+        vecs first = load_first(rows, old);
+        ag_row_products(rows, a, lda, x, n, first.val);
+        put_first(rows, &y, first);
+        return;
+    }
     vec sum[GEMV_ROWS];
     EACH (i, rows) {
         sum[i] = zero();
@@ -84,7 +79,6 @@ ALWAYS_INLINE void ag_gemv_rows(int32_t rows, const float *a, ptrdiff_t lda, con
     EACH (i, rows / 4) {
         put_totals(y + (ptrdiff_t)4 * i, sum + (ptrdiff_t)4 * i, alpha, beta, old + (ptrdiff_t)4 * i);
     }
-#endif
 }
 
 /* The bias, otherwise the residual of an epilogue that does not scale, to which sums are added: what remains
@@ -108,15 +102,13 @@ void AG_SYMBOL(gemv_f32)(const float *a, int32_t lda, const float *x, float *y, 
         old = addend != NULL ? addend : y;
         beta = addend != NULL ? 1.0f : 0.0f;
     }
-#if defined(AG_SHORT_RUN) && AG_SHORT_RUN
     static const float zeros[GEMV_ROWS] = {0.0f};
-    if (beta == 0.0f) {
+    if (AG_SHORT_RUN > 0 && beta == 0.0f) {
         old = zeros;
         beta = 1.0f;
         each = 0;
     }
-#endif
-    if (!AG_SHORT_RUN || (alpha == 1.0f && beta == 1.0f)) {
+    if (AG_SHORT_RUN == 0 || (alpha == 1.0f && beta == 1.0f)) {
         for (; m >= GEMV_ROWS;
              m -= GEMV_ROWS, a += (ptrdiff_t)GEMV_ROWS * lda, y += GEMV_ROWS, old += each * GEMV_ROWS) {
             ag_gemv_rows(GEMV_ROWS, a, lda, x, y, old, n, alpha, beta);
@@ -140,9 +132,7 @@ void AG_SYMBOL(gemv_f32)(const float *a, int32_t lda, const float *x, float *y, 
     AG_FINISH(epilogue, y - rows, rows, 1, rows);
 }
 
-#if defined(AG_SHORT_RUN) &&                                                                                 \
-    AG_SHORT_RUN /* y, not its sums, is stored for several rows: all rows move on by their runs */
-enum { ADDED_ROWS = 8 };
+enum { ADDED_ROWS = 8 }; /* whose products are added to y at a time, with AG_SHORT_RUN */
 
 /* The next `vectors` vectors of y += those of ADDED_ROWS rows times f. */
 ALWAYS_INLINE void ag_add_run(int32_t vectors, const float **row, vecs f, float **y) {
@@ -156,8 +146,14 @@ ALWAYS_INLINE void ag_add_run(int32_t vectors, const float **row, vecs f, float 
     put_run(vectors, y, sum);
 }
 
+/* With AG_SHORT_RUN y, not its sums, is stored for several rows: all rows move on by their runs. */
 void AG_SYMBOL(gemv_t_f32)(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
                            float alpha, float beta, const ag_epilogue *epilogue) {
+    if (AG_SHORT_RUN == 0) {
+        ag_sums_of_rows(SUMS, true, a, lda, x, y, m, n, alpha, beta);
+        AG_FINISH(epilogue, y, n, 1, n);
+        return;
+    }
     ag_epilogue rest;
     const float *addend = NULL;
     if (epilogue != NULL && epilogue->scale == NULL && beta == 0.0f) {
@@ -174,6 +170,7 @@ void AG_SYMBOL(gemv_t_f32)(const float *a, int32_t lda, const float *x, float *y
         const float *row[ADDED_ROWS];
         vecs f = load_first(ADDED_ROWS, x);
         float *to = y;
+        const uint32_t short_run = AG_SHORT_RUN;
         uint32_t left = (uint32_t)n % RUN;
         EACH (i, ADDED_ROWS) {
             row[i] = a;
@@ -187,11 +184,11 @@ void AG_SYMBOL(gemv_t_f32)(const float *a, int32_t lda, const float *x, float *y
         for (uint32_t k = (uint32_t)n / RUN; k > 0; k--) {
             ag_add_run(RUN, row, f, &to);
         }
-        for (; left >= AG_SHORT_RUN; left -= AG_SHORT_RUN) {
+        for (; short_run > 0 && left >= short_run; left -= short_run) {
             ag_add_run(AG_SHORT_RUN, row, f, &to);
         }
         for (; left > 0; left--) {
-            float sum = *to;
+            vec sum = load(to);
             EACH (i, ADDED_ROWS) {
                 sum = plus_product(sum, next_vec(&row[i]), f.val[i]);
             }
@@ -203,10 +200,3 @@ void AG_SYMBOL(gemv_t_f32)(const float *a, int32_t lda, const float *x, float *y
     }
     AG_FINISH(epilogue, y, n, 1, n);
 }
-#else
-void AG_SYMBOL(gemv_t_f32)(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
-                           float alpha, float beta, const ag_epilogue *epilogue) {
-    ag_sums_of_rows(SUMS, true, a, lda, x, y, m, n, alpha, beta);
-    AG_FINISH(epilogue, y, n, 1, n);
-}
-#endif

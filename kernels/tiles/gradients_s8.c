@@ -5,28 +5,14 @@
  *          which give these channels of dx
  *     dw:  the rows of x below AG_BLOCK_ROWS rows of dy, which add to all of dw
  *
- * A backend with wider tiles defines AG_BLOCK_COLUMNS, and as AG_BLOCK_DX(channels) the function for fewer;
- * one that converts faster than a loop AG_TO_FLOATS(q, count, zero, x), of elements without gaps. */
+ * With AG_NARROW_TILES, narrow tiles compute fewer channels of dx than a tile has columns. */
 #include "ag_kernels.h"
 #include "tiles/conv2d_group.h"
+#include "tiles/vectors.h"
 
 enum { AG_BLOCK_CHANNELS = 8, AG_BLOCK_ROWS = 4 };
 
-#ifndef AG_BLOCK_COLUMNS
-#define AG_BLOCK_COLUMNS 8
-#endif
-#ifndef AG_BLOCK_DX
-#define AG_BLOCK_DX(channels) AG_OF_GROUP(AG_SYMBOL(conv2d_dx_f32))
-#endif
-
-#ifndef AG_TO_FLOATS
-#define AG_TO_FLOATS to_floats
-static inline void to_floats(const int8_t *q, int32_t count, int32_t zero, float *x) {
-    for (int32_t i = 0; i < count; i++) {
-        x[i] = (float)(q[i] - zero);
-    }
-}
-#endif
+ag_conv2d_dx_group_fn AG_OF_GROUP(AG_SYMBOL(conv2d_dx_f32_small));
 
 /* `rows` rows of integers less zero, whose elements are `step` apart, become rows of floats without gaps. */
 static AG_NOINLINE void ag_rows_to_float(const int8_t *q, ptrdiff_t row, ptrdiff_t step, int32_t rows,
@@ -34,7 +20,7 @@ static AG_NOINLINE void ag_rows_to_float(const int8_t *q, ptrdiff_t row, ptrdiff
     const int32_t runs = step == 1 && row == columns ? 1 : rows, run = rows / runs * columns;
     for (int32_t i = 0; i < runs; i++, q += row, x += run) {
         if (step == 1) {
-            AG_TO_FLOATS(q, run, zero, x);
+            ag_to_floats(q, run, zero, x);
             continue;
         }
         for (int32_t j = 0; j < run; j++) {
@@ -55,12 +41,15 @@ void AG_SYMBOL(conv2d_dx_f32_s8)(const float *dy, const int8_t *w, float *dx, in
     const int32_t inputs = g.channels, rows = g.outputs * shape->kh * shape->kw;
     g.channels = ag_min(inputs, AG_BLOCK_COLUMNS);
     g.filter = (ptrdiff_t)shape->kh * shape->kw * g.channels;
+    ag_conv2d_dx_group_fn *const group = AG_NARROW_TILES && g.channels < AG_TILE_N
+                                             ? AG_OF_GROUP(AG_SYMBOL(conv2d_dx_f32_small))
+                                             : AG_OF_GROUP(AG_SYMBOL(conv2d_dx_f32));
     AG_SCRATCH_NEEDED(4 * rows * AG_BLOCK_COLUMNS);
     for (int32_t i = 0; i < shape->groups; i++, dy += g.outputs, dx += (ptrdiff_t)inputs * shape->x_c) {
         for (int32_t k = 0; k < inputs; k += g.channels) {
             const int32_t first = ag_block_begin(k, g.channels, inputs);
             ag_rows_to_float(w + first, inputs, 1, rows, g.channels, 0, scratch);
-            AG_BLOCK_DX(g.channels)(dy, scratch, dx + (ptrdiff_t)first * shape->x_c, n, &g);
+            group(dy, scratch, dx + (ptrdiff_t)first * shape->x_c, n, &g);
         }
         w += (ptrdiff_t)rows * inputs;
     }

@@ -1,33 +1,11 @@
-/* Shared by the files of this folder: distances in bytes, an attribute, and options of the backend. */
+/* Shared by the files of this folder: distances in bytes, an attribute, and the backend's schedule. */
 #ifndef AG_TILES_HELPERS_H
 #define AG_TILES_HELPERS_H
 
-#include "vec.h"
+#include "tiles/schedules.h"
 
 #include <stddef.h>
 #include <stdint.h>
-
-/* vec.h defines it as 1 where the micro-kernels take the last fields of ag_tile and of ag_depthwise_tile. */
-#ifndef AG_GENERAL_TILES
-#define AG_GENERAL_TILES 0
-#endif
-
-/* vec.h defines it as 1 where a call of a micro-kernel computes several tiles of the same rows (ag_tile_run).
- */
-#ifndef AG_TILE_RUNS
-#define AG_TILE_RUNS 0
-#endif
-
-/* vec.h defines it as 1 where gemv and gemv_t compute single pixels in fewer instructions than a tile. */
-#ifndef AG_SINGLE_PIXELS
-#define AG_SINGLE_PIXELS 0
-#endif
-
-/* vec.h defines it as 1 where a micro-kernel (np) multiplies any number of rows of A by a panel of
- * AG_PANEL_COLUMNS columns of B, which is packed in scratch memory. */
-#ifndef AG_SCRATCH_PANEL
-#define AG_SCRATCH_PANEL 0
-#endif
 
 /* For rarely called functions: keeps their stack frame out of the caller's. */
 #if defined __GNUC__

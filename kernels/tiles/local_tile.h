@@ -5,7 +5,6 @@
 
 #include "tiles/microkernel.h"
 
-#if !defined(AG_GENERAL_TILES) || !AG_GENERAL_TILES
 /* Stores rows i0 and up, columns j0 ... end - 1, the first of them at `c`; steps are in elements. All of t
  * but c, c_step and beta is set. Where it is inlined, chains of calls take less stack; where it is not, loops
  * of other tiles have more registers. */
@@ -29,6 +28,5 @@ static inline void ag_local_tile(ag_microkernel_fn *kernel, ag_tile *t, float *c
         }
     }
 }
-#endif
 
 #endif

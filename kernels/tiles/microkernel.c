@@ -22,68 +22,6 @@ static inline void skip(const float **p, int32_t count, int32_t bytes) {
 
 typedef char ag_vectors_have_one_or_four_lanes[LANES == 1 || LANES == 4 ? 1 : -1];
 
-#ifndef AG_TILE_INSTRUCTIONS
-typedef struct {
-    vec val[ROW];
-} tile_row;
-
-ALWAYS_INLINE tile_row next_row(const float **p, ptrdiff_t step) {
-    tile_row row;
-    EACH (j, ROW) {
-        row.val[j] = load(*p + (ptrdiff_t)j * LANES);
-    }
-    *p = ag_after(*p, step);
-    return row;
-}
-
-ALWAYS_INLINE factors four_factors_by(const float **p, ptrdiff_t step) {
-    const factors f = four_factors(*p);
-    *p = ag_after(*p, step);
-    return f;
-}
-
-ALWAYS_INLINE factors one_factor_by(const float **p, ptrdiff_t step) {
-    const factors f = one_factor(**p);
-    *p = ag_after(*p, step);
-    return f;
-}
-
-ALWAYS_INLINE factors next_factor(const float **p) {
-    return one_factor(*(*p)++);
-}
-
-ALWAYS_INLINE factors next_factors(const float **p) {
-    return LANES == 1 ? next_factor(p) : four_factors_by(p, LANES * sizeof(float));
-}
-
-ALWAYS_INLINE vec next_gathered(const float **p) {
-    float lanes[LANES];
-    if (LANES == 1) {
-        return next_vec(p);
-    }
-    EACH (i, LANES) {
-        lanes[i] = *p[i]++;
-    }
-    return load(lanes);
-}
-
-ALWAYS_INLINE void transpose(vec *v) {
-    float rows[LANES][LANES], columns[LANES][LANES];
-    if (LANES == 1) {
-        return;
-    }
-    EACH (i, LANES) {
-        store(rows[i], v[i]);
-    }
-    EACH (e, LANES * LANES) {
-        columns[e % LANES][e / LANES] = rows[e / LANES][e % LANES];
-    }
-    EACH (i, LANES) {
-        v[i] = load(columns[i]);
-    }
-}
-#endif
-
 /* C = sums, C + factor * sums or sums + factor * C, by `mode`, a constant; sum[i * ROW + j] is vector j of
  * row i of C. */
 ALWAYS_INLINE void put_rows(beta_mode mode, const vec *sum, float factor, const ag_tile *t) {

@@ -9,15 +9,13 @@
  *     a[M-1] -> +------------+         a_skip and b_skip bytes between two runs
  *
  * A matrix product has one k-run, a convolution has one per row of the window. A backend provides
- * vec.h with AG_TILE_M and AG_TILE_N, and the four functions AG_MICROKERNEL(nn), (nt), (tn) and (tg). With
- * AG_GENERAL_TILES (helpers.h), a call computes any number of tiles, partial ones included, and sums over a
- * third axis. */
+ * the four functions AG_MICROKERNEL(nn), (nt), (tn) and (tg). With AG_GENERAL_TILES (schedules.h), a call
+ * computes any number of tiles, partial ones included, and sums over a third axis. */
 #ifndef AG_MICROKERNEL_H
 #define AG_MICROKERNEL_H
 
 #include "tiles/helpers.h"
 #include "tiles/symbols.h"
-#include "vec.h"
 
 #include <stdbool.h>
 
@@ -34,39 +32,33 @@ typedef struct {
     float *c;
     int32_t c_step; /* from one row of C to the next */
     float alpha, beta;
-#if defined(AG_TILE_RUNS) && AG_TILE_RUNS
-    int32_t run; /* columns of C, of tiles side by side: a multiple of AG_TILE_N; "tn": any even number from
-                    AG_TILE_N on */
-    int32_t
-        b_next; /* bytes from the rows of B of a tile to those of the next one; columns of B are adjacent */
-#endif
-#if defined(AG_GENERAL_TILES) && AG_GENERAL_TILES
+    /* With AG_TILE_RUNS: columns of C, of tiles side by side: a multiple of AG_TILE_N, for "tn" any even
+     * number from AG_TILE_N on; and bytes from the rows of B of a tile to those of the next one, where
+     * columns of B are adjacent. */
+    int32_t run, b_next;
+    /* With AG_GENERAL_TILES */
     int32_t rows, columns; /* of C; where columns of B are in b[], at most AG_TILE_N */
     int32_t a_row;         /* bytes from row to row of A, whose first one is at a[0], ... */
     float *const *c_rows;  /* ... unless this is not null: then row i of A is at a[i], row i of C at */
     int32_t c_column;      /* c_rows[i] + c_column, and there are at most AG_TILE_M rows */
-    int32_t k_blocks; /* of k_runs each; the first products of two blocks are a_next and b_next bytes apart */
-    ptrdiff_t a_next, b_next;
-#endif
+    int32_t k_blocks;      /* of k_runs each, but one in "nt"; the first products of two blocks are this */
+    ptrdiff_t a_block, b_block; /* many bytes apart */
 } ag_tile;
 
 /* Distances between blocks in elements. */
-static inline void ag_set_blocks(ag_tile *t, int32_t blocks, ptrdiff_t a_next, ptrdiff_t b_next) {
-#if defined(AG_GENERAL_TILES) && AG_GENERAL_TILES
-    t->k_blocks = blocks;
-    t->a_next = a_next * (ptrdiff_t)sizeof(float);
-    t->b_next = b_next * (ptrdiff_t)sizeof(float);
-#else
-    (void)t, (void)blocks, (void)a_next, (void)b_next;
-#endif
+static inline void ag_set_blocks(ag_tile *t, int32_t blocks, ptrdiff_t a_block, ptrdiff_t b_block) {
+    if (AG_GENERAL_TILES) {
+        t->k_blocks = blocks;
+        t->a_block = a_block * (ptrdiff_t)sizeof(float);
+        t->b_block = b_block * (ptrdiff_t)sizeof(float);
+    }
 }
 
 typedef void ag_microkernel_fn(const ag_tile *t);
 ag_microkernel_fn AG_MICROKERNEL(nn), AG_MICROKERNEL(nt), AG_MICROKERNEL(tn), AG_MICROKERNEL(tg);
-#if AG_SCRATCH_PANEL
-/* C[run, AG_PANEL_COLUMNS] = sum: `run` rows of A from a[0] on, a_step apart; rows of B follow each other. */
+/* With AG_SCRATCH_PANEL: C[run, AG_PANEL_COLUMNS] = sum: `run` rows of A from a[0] on, a_step apart; rows of
+ * B follow each other. */
 ag_microkernel_fn AG_MICROKERNEL(np);
-#endif
 
 /* The products of one element of C, whose operands begin at a and b, for matrices smaller than a tile. */
 static inline float ag_scalar_sum(const ag_tile *t, const float *a, const float *b) {
@@ -84,14 +76,11 @@ static inline float ag_scalar_sum(const ag_tile *t, const float *a, const float 
 
 /* The tile to come is a single one. */
 static inline void ag_one_tile(ag_tile *t) {
-#if defined(AG_TILE_RUNS) && AG_TILE_RUNS
-    t->run = AG_TILE_N;
-#else
-    (void)t;
-#endif
+    if (AG_TILE_RUNS) {
+        t->run = AG_TILE_N;
+    }
 }
 
-#if defined(AG_TILE_RUNS) && AG_TILE_RUNS
 /* The tile to come is a run of `columns` columns; b as in ag_set_columns. */
 static inline void ag_set_tile_run(ag_tile *t, int32_t columns, const float *b, ptrdiff_t b_column,
                                    int32_t pointers) {
@@ -101,26 +90,23 @@ static inline void ag_set_tile_run(ag_tile *t, int32_t columns, const float *b, 
     }
     t->b_next = ag_bytes(b_column * AG_TILE_N);
 }
-#endif
 
 /* Sets b for as many of `columns` columns of C, at least AG_TILE_N, as one call of `kernel` computes, and
  * returns how many. Columns of B are `b_column` elements apart from b on; the kernel reads so many pointers
  * to them, 1 or AG_TILE_N. */
 static inline int32_t ag_set_columns(ag_tile *t, ag_microkernel_fn *kernel, int32_t columns, const float *b,
                                      ptrdiff_t b_column, int32_t pointers) {
-#if defined(AG_TILE_RUNS) && AG_TILE_RUNS
+    if (!AG_TILE_RUNS) {
+        for (int32_t j = 0; j < pointers; j++, b += b_column) {
+            t->b[j] = b;
+        }
+        return AG_TILE_N;
+    }
     const bool even = kernel == AG_MICROKERNEL(tn) && columns > AG_TILE_N;
     const int32_t left =
         even ? columns % 2 * (columns > 5 ? 3 : 1) : columns % AG_TILE_N; /* most of a tile */
     ag_set_tile_run(t, columns - left, b, b_column, pointers);
     return columns - left;
-#else
-    (void)kernel, (void)columns;
-    for (int32_t j = 0; j < pointers; j++, b += b_column) {
-        t->b[j] = b;
-    }
-    return AG_TILE_N;
-#endif
 }
 
 /* Tiles side by side in C, as many of `columns` as whole tiles are; returns how many. Moves c on by these. */

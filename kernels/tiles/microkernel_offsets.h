@@ -23,12 +23,9 @@
 
 typedef char ag_tile_offsets_match[offsetof(ag_tile, b) == 16 && offsetof(ag_tile, a_step) == 32 &&
                                            offsetof(ag_tile, k) == 40 && offsetof(ag_tile, a_skip) == 48 &&
-                                           offsetof(ag_tile, c) == 56 && offsetof(ag_tile, beta) == 68
+                                           offsetof(ag_tile, c) == 56 && offsetof(ag_tile, beta) == 68 &&
+                                           offsetof(ag_tile, run) == 72 && offsetof(ag_tile, b_next) == 76
                                        ? 1
                                        : -1];
-
-#if defined(AG_TILE_RUNS) && AG_TILE_RUNS
-typedef char ag_tile_runs_match[offsetof(ag_tile, run) == 72 && offsetof(ag_tile, b_next) == 76 ? 1 : -1];
-#endif
 
 #endif

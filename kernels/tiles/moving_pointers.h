@@ -6,10 +6,6 @@
 
 #include "vec.h"
 
-#ifndef AG_MOVING_POINTERS
-#define AG_MOVING_POINTERS 0
-#endif
-
 #if AG_MOVING_POINTERS && defined __GNUC__ && !defined __clang__
 #pragma GCC optimize("no-ivopts")
 #endif

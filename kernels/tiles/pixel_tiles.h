@@ -90,7 +90,6 @@ static AG_NOINLINE void ag_next_pixel_tile(ag_pixel_tile *pixels, ag_pixel_curso
     }
 }
 
-#if !defined(AG_GENERAL_TILES) || !AG_GENERAL_TILES
 /* A tile that is computed into a local array: channels k, ..., `stride` apart, of which `overlap` are already
  * stored and `end` wanted. */
 static AG_NOINLINE void ag_edge_tile(ag_microkernel_fn *kernel, ag_tile *t, const ag_pixel_tile *pixels,
@@ -109,9 +108,7 @@ static AG_NOINLINE void ag_edge_tile(ag_microkernel_fn *kernel, ag_tile *t, cons
         }
     }
 }
-#endif
 
-#if defined(AG_TILE_RUNS) && AG_TILE_RUNS
 /* The tiles of a row but the last one, with all of their channels, of one k-run or of a k-run for each row of
  * the window: runs of `kernel`, whose operands b are those of ag_set_columns. Channels that fill no tile are
  * computed with some of those before. t has all but b, a and c; beta is 0. */
@@ -143,9 +140,7 @@ static AG_NOINLINE void ag_row_tiles(ag_microkernel_fn *kernel, ag_tile *t, ag_p
     cursor->remaining -= tiles * AG_TILE_M;
     ag_one_tile(t);
 }
-#endif
 
-#if AG_SCRATCH_PANEL
 /* Whether the weights of `channels` channels are packed, AG_PANEL_COLUMNS at a time, for the pixels that
  * remain. */
 static inline bool ag_packs(const ag_pixel_cursor *cursor, int32_t channels, const float *panel) {
@@ -174,9 +169,7 @@ static AG_NOINLINE void ag_panel_pixels(ag_tile *t, const ag_pixel_cursor *curso
         }
     }
 }
-#endif
 
-#if AG_SINGLE_PIXELS
 /* Whether `count` pixels of k products in each run are better computed one by one: starting the products of a
  * pixel takes as long as eight of them. */
 static inline bool ag_single_pixels(int32_t count, int32_t k) {
@@ -202,9 +195,7 @@ static AG_NOINLINE void ag_pixels_one_by_one(const ag_tile *t, const ag_pixel_ti
         }
     }
 }
-#endif
 
-#if defined(AG_GENERAL_TILES) && AG_GENERAL_TILES
 /* The next pixels and their results as operands of a micro-kernel: full tiles of one row, or a tile that
  * continues in the next row. */
 static inline void ag_next_pixels(ag_tile *t, ag_pixel_tile *pixels, ag_pixel_cursor *cursor) {
@@ -233,7 +224,6 @@ static inline void ag_next_pixels(ag_tile *t, ag_pixel_tile *pixels, ag_pixel_cu
         ag_next_pixel(cursor);
     }
 }
-#endif
 
 /* Stores zeros to `channels` channels, `stride` apart, of all remaining pixels. */
 static AG_NOINLINE void ag_zero_pixels(ag_pixel_cursor *cursor, int32_t channels, ptrdiff_t stride) {

@@ -11,8 +11,7 @@
  *     ag_output_s8      how results are stored, by ag_output_of(zero, low, high)
  *     ag_dots           sums of the products of a window and up to AG_ROWS rows
  *     ag_put            stores the results of sums
- *     AG_COPY           a function that copies bytes, where it is not memcpy
- *     AG_OUTPUT_OF      ag_output_of with the shifts of these channels, of so many pixels
+ *     ag_copy           copies at least one byte
  *
  * With AG_WINDOWS 1 products are those of x, not of x - x_zero: the products of a window of padding are
  * subtracted from bias, once in a call. */
@@ -23,13 +22,6 @@
 #include "tiles/tap_ranges.h"
 
 #include <string.h>
-
-#ifndef AG_COPY
-#define AG_COPY memcpy
-#endif
-#ifndef AG_OUTPUT_OF
-#define AG_OUTPUT_OF(zero, low, high, shift, channels, pixels) ag_output_of(zero, low, high)
-#endif
 
 /* Copies a window whose rows i0 to i1 are inside x; elements outside are `zero`. */
 static const int8_t *window(int8_t *copy, const int8_t *x, int32_t top, int32_t left, int32_t i0, int32_t i1,
@@ -47,9 +39,9 @@ static const int8_t *window(int8_t *copy, const int8_t *x, int32_t top, int32_t 
     const int8_t *from =
         x + (ptrdiff_t)(top + i0 * s->dilation_h) * s->x_h + (ptrdiff_t)(left + j0 * s->dilation_w) * s->x_w;
     for (int32_t i = i1 - i0; i > 0 && j0 < j1; i--, to += width, from += height) {
-        AG_COPY(to, from, (size_t)bytes);
+        ag_copy(to, from, (size_t)bytes);
         for (int32_t j = 1; j * run < j1 - j0; j++) {
-            AG_COPY(to + (ptrdiff_t)j * bytes, from + (ptrdiff_t)j * step, (size_t)bytes);
+            ag_copy(to + (ptrdiff_t)j * bytes, from + (ptrdiff_t)j * step, (size_t)bytes);
         }
     }
     return copy;
@@ -166,7 +158,7 @@ void AG_SYMBOL(conv2d_s8)(const int8_t *x, const int8_t *w, const int32_t *bias,
                           int32_t low, int32_t high, void *scratch, const ag_conv2d_shape *shape) {
     const ag_conv2d_shape *s = shape;
     const int32_t inputs = s->c / s->groups, outputs = s->o / s->groups, k = s->kh * s->kw * inputs;
-    const ag_output_s8 output = AG_OUTPUT_OF(y_zero, low, high, shift, s->o, n * s->oh * s->ow);
+    const ag_output_s8 output = ag_output_of(y_zero, low, high);
     AG_SCRATCH_NEEDED(AG_WINDOWS == 2 ? (k + 3) / 4 * 20 : (k + 3) / 4 * 4 + 4 * outputs);
     for (int32_t i = 0, o = 0; i < s->c; i += inputs, o += outputs) {
         ag_rows_s8 c = {w + (ptrdiff_t)o * k, bias + o, multiplier + o, shift + o, outputs, k, &output};

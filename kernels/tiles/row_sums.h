@@ -37,7 +37,7 @@ ALWAYS_INLINE void ag_add_row(ag_columns c, lane_mask mask, const float **a, fac
 /* total[vectors] += the sums of m rows */
 ALWAYS_INLINE void ag_add_rows(ag_columns c, lane_mask mask, const float *a, ptrdiff_t lda, const float *x,
                                int32_t m, vec *total) {
-    const int32_t rows = SUM_ROWS(c.vectors);
+    const int32_t held = c.vectors == 3 ? 2 : SUMS / c.vectors, rows = SUM_ROWS > 0 ? SUM_ROWS : held;
     const int32_t ways = rows * c.vectors > SUMS ? SUMS / c.vectors : rows;
     const ptrdiff_t next = lda - (ptrdiff_t)c.vectors * LANES;
     vec sum[SUMS];
@@ -97,23 +97,20 @@ ALWAYS_INLINE void ag_sums_of_rows(int32_t wide, bool weighted, const float *a, 
     while (n >= wide * LANES) {
         SUMS_OF(wide, false, wide * LANES);
     }
-#if defined(AG_PARTIAL_BLOCKS) && AG_PARTIAL_BLOCKS
-    while (n > 3 * LANES) {
+    while (AG_PARTIAL_BLOCKS && n > 3 * LANES) {
         SUMS_OF(4, true, n < 4 * LANES ? n : 4 * LANES);
     }
-    if (n > 2 * LANES) {
+    if (AG_PARTIAL_BLOCKS && n > 2 * LANES) {
         SUMS_OF(3, true, n);
-    } else if (n > LANES) {
+    } else if (AG_PARTIAL_BLOCKS && n > LANES) {
         SUMS_OF(2, true, n);
     }
-#else
-    while (RUN > 1 && wide > RUN && n >= RUN * LANES) {
+    while (!AG_PARTIAL_BLOCKS && RUN > 1 && wide > RUN && n >= RUN * LANES) {
         SUMS_OF(RUN, false, RUN * LANES);
     }
-    while (n >= LANES) {
+    while (!AG_PARTIAL_BLOCKS && n >= LANES) {
         SUMS_OF(1, false, LANES);
     }
-#endif
     while (n > 0) {
         SUMS_OF(1, true, PART);
     }

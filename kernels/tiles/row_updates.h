@@ -41,11 +41,9 @@ ALWAYS_INLINE void ag_update_rows(beta_mode mode, int32_t rows, bool by_runs, fl
         for (uint32_t k = (uint32_t)n / (RUN * LANES); k > 0; k--) {
             ag_update_run(mode, rows, RUN, row, f, &y, beta);
         }
-#if defined(AG_SHORT_RUN) && AG_SHORT_RUN
-        for (; left >= AG_SHORT_RUN * LANES; left -= AG_SHORT_RUN * LANES) {
+        for (const uint32_t run = AG_SHORT_RUN * LANES; run > 0 && left >= run; left -= run) {
             ag_update_run(mode, rows, AG_SHORT_RUN, row, f, &y, beta);
         }
-#endif
     }
     for (uint32_t k = left / LANES; k > 0; k--) {
         const vec v = next_vec(&y);

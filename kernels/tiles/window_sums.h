@@ -35,57 +35,27 @@ static const float ag_zero_channels[AG_CHANNEL_TILE] = {0};
  * channels.
  */
 static inline int32_t ag_next_channel_tile(int32_t channel, int32_t channels) {
-#if defined(AG_GENERAL_TILES) && AG_GENERAL_TILES
-    return channel + AG_CHANNEL_TILE < channels ? channel + AG_CHANNEL_TILE : channels;
-#else
     const int32_t next = channel + AG_CHANNEL_TILE, last = channels - AG_CHANNEL_TILE;
-    return channel < last && next > last ? last : next;
-#endif
+    return AG_GENERAL_TILES ? ag_min(next, channels) : channel < last && next > last ? last : next;
 }
 
 /* `blocks` blocks of k-runs, such as the images, whose products are this many elements apart. */
 static inline void ag_set_depthwise_tile(ag_depthwise_tile *s, int32_t channels, int32_t blocks,
                                          ptrdiff_t a_block, ptrdiff_t b_block) {
-#if defined(AG_GENERAL_TILES) && AG_GENERAL_TILES
-    s->channels = channels < AG_CHANNEL_TILE ? channels : AG_CHANNEL_TILE;
-    s->k_blocks = blocks;
-    s->a_block = a_block * (ptrdiff_t)sizeof(float);
-    s->b_block = b_block * (ptrdiff_t)sizeof(float);
-#else
-    (void)s, (void)channels, (void)blocks, (void)a_block, (void)b_block;
-#endif
+    if (AG_GENERAL_TILES) {
+        s->channels = ag_min(channels, AG_CHANNEL_TILE);
+        s->k_blocks = blocks;
+        s->a_block = a_block * (ptrdiff_t)sizeof(float);
+        s->b_block = b_block * (ptrdiff_t)sizeof(float);
+    }
 }
 
-/* A file may define these, for another use of the sums. */
-#ifdef AG_SUM_RUN
-static void AG_SUM_RUN(const ag_image *image, ag_depthwise_tile *s, const float *in, const float *w,
+/* What is done for a run of outputs, from `out` on: s has all but operands, result and channels; and for
+ * `count` outputs without valid taps, `next` apart. Each file that includes this one has its own, or those of
+ * channel_sums.h. */
+static void ag_sum_run(const ag_image *image, ag_depthwise_tile *s, const float *in, const float *w,
                        float *out);
-static void AG_ZERO_RUN(const ag_image *image, float *out, ptrdiff_t next, int32_t count);
-#else
-#define AG_SUM_RUN ag_sum_run
-#define AG_ZERO_RUN ag_zero_run
-
-/* The channels of a run of outputs, from `out` on; s has all but operands, result and channels. */
-static inline void ag_sum_run(const ag_image *image, ag_depthwise_tile *s, const float *in, const float *w,
-                              float *out) {
-    for (int32_t k = 0; k < image->channels; k = ag_next_channel_tile(k, image->channels)) {
-        s->a = in + k;
-        s->b = image->w_tap == 0 ? w : w + k;
-        s->c = out + k;
-        ag_set_depthwise_tile(s, image->channels - k, 1, 0, 0);
-        AG_DEPTHWISE_MICROKERNEL(s);
-    }
-}
-
-/* `count` outputs without valid taps, `next` apart. */
-static inline void ag_zero_run(const ag_image *image, float *out, ptrdiff_t next, int32_t count) {
-    for (; count > 0; count--, out += next) {
-        for (int32_t k = 0; k < image->channels; k++) {
-            out[k] = 0.0f;
-        }
-    }
-}
-#endif
+static void ag_zero_run(const ag_image *image, float *out, ptrdiff_t next, int32_t count);
 
 /* `count` adjacent outputs from [row, column] on, along either axis, that have the same valid taps. */
 static void ag_window_sums_run(const ag_image *image, const ag_axis *rows, const ag_axis *columns,
@@ -99,7 +69,7 @@ static void ag_window_sums_run(const ag_image *image, const ag_axis *rows, const
     const ptrdiff_t out_next =
         along_rows ? rows->out_step * image->out_row : columns->out_step * image->out_pixel;
     if (height <= 0 || width <= 0) {
-        AG_ZERO_RUN(image, out, out_next, count);
+        ag_zero_run(image, out, out_next, count);
         return;
     }
     in += (rows->in + row * rows->in_step + vertical.first * rows->in_tap) * image->in_row;
@@ -127,7 +97,7 @@ static void ag_window_sums_run(const ag_image *image, const ag_axis *rows, const
     s.c_next = ag_bytes(out_next);
     s.init = ag_zero_channels;
     s.count = count;
-    AG_SUM_RUN(image, &s, in, w, out);
+    ag_sum_run(image, &s, in, w, out);
 }
 
 /* Every output of two axes, region by region; the runs are along the longer side of a region. */

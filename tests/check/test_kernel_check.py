@@ -270,7 +270,8 @@ def test_tiles_over_the_micro_kernels_of_a_folder(tmp_path, capsys):
     """A vector instruction set of a user's own: its header and its list; here the portable one under another name."""
     made = tmp_path / "my kernels" / "wide"
     made.mkdir(parents=True)
-    shutil.copy(KERNELS / "fast" / "vec.h", made)
+    for header in ("vec.h", "schedule.h"):
+        shutil.copy(KERNELS / "fast" / header, made)
     (made / "kernels.toml").write_text(
         'schema = 1\ntiles = ["avg_pool2d"]\nshared = ["depthwise_microkernel.c"]\n'
     )
@@ -281,7 +282,7 @@ def test_tiles_over_the_micro_kernels_of_a_folder(tmp_path, capsys):
     (made / "vec.h").unlink()
     code, _, said = run(capsys, made)
     assert code != 0 and said.count("\n") == 1
-    assert "avg_pool2d.c does not compile for host" in said and "vec.h: No such file" in said
+    assert "depthwise_microkernel.c does not compile for host" in said and "vec.h: No such file" in said
 
 
 POOL = """\

@@ -20,7 +20,7 @@ PROGRAM = ("-DCOMPARE_FORBID_GUARDS=1", "-DCOMPARE_RANDOM=50")
 BACKENDS = {  # name: flags
     "fast": (),
     # panels that hold one row of a window or none, and blocks of few pooled pixels, so that all paths are taken
-    "host": ("-DAG_PANEL=128", "-DAG_PANEL_PIXELS=8", "-DAG_POOL_BUFFER=100"),
+    "host": ("-DAG_PANEL_FLOATS=128", "-DAG_PANEL_FROM=8", "-DAG_POOL_BUFFER=100"),
 }
 
 

@@ -1,27 +1,15 @@
-/* Vectors of four floats by the extensions of GCC and Clang, with what every vec.h needs and nothing else. */
+/* Vectors of any number of floats, four in this folder's schedule, by the extensions of GCC and Clang, with
+ * what every vec.h needs and nothing else. */
 #ifndef VECTORS_OF_FOUR_VEC_H
 #define VECTORS_OF_FOUR_VEC_H
 
-#include <stdint.h>
+#include "tiles/helpers.h"
+
 #include <string.h>
 
-#define AG_TILE_M 4
-#define AG_TILE_N 4
-#define AG_CHANNEL_TILE 8
+#define AG_MOVING_POINTERS 0
 
-enum {
-    LANES = 4,
-    RUN = 2,
-    PART = 1,
-    SUMS = 8,
-    COLUMN_VECTORS = 4,
-    GEMV_ROWS = 4,
-    DEPTHWISE_RESULTS = 4,
-    FINISH_VECTORS = 4
-};
-#define SUM_ROWS(vectors) 4
-
-typedef float vec __attribute__((vector_size(16)));
+typedef float vec __attribute__((vector_size(4 * LANES)));
 
 #include "tiles/operators.h"
 
@@ -42,16 +30,16 @@ ALWAYS_INLINE lane_mask first_lanes(int32_t count) {
 }
 
 ALWAYS_INLINE vec load_masked(const float *p, lane_mask mask) {
-    (void)mask;
-    return (vec){*p};
+    vec v = {0.0f};
+    memcpy(&v, p, (size_t)(PART == 1 ? 1 : mask) * sizeof *p);
+    return v;
 }
 
 ALWAYS_INLINE void store_masked(float *p, vec v, lane_mask mask) {
-    (void)mask;
-    *p = v[0];
+    memcpy(p, &v, (size_t)(PART == 1 ? 1 : mask) * sizeof *p);
 }
 
-typedef int32_t vec_mask __attribute__((vector_size(16)));
+typedef int32_t vec_mask __attribute__((vector_size(4 * LANES)));
 
 ALWAYS_INLINE vec pick(vec_mask mask, vec v, vec w) {
     return (vec)((mask & (vec_mask)v) | (~mask & (vec_mask)w));
@@ -66,7 +54,7 @@ ALWAYS_INLINE vec between(vec v, float low, float high) {
     return pick(v > splat(high), splat(high), v);
 }
 
-typedef int32_t vec_number __attribute__((vector_size(16)));
+typedef int32_t vec_number __attribute__((vector_size(4 * LANES)));
 
 ALWAYS_INLINE vec_number same_number(int32_t number) {
     return number - (vec_number){0};
@@ -91,7 +79,11 @@ ALWAYS_INLINE void put_numbers(uint8_t *p, vec_number which, int32_t count) {
 }
 
 ALWAYS_INLINE float total(vec v) {
-    return (v[0] + v[1]) + (v[2] + v[3]);
+    float sum = v[0];
+    for (int32_t i = 1; i < LANES; i++) {
+        sum += v[i];
+    }
+    return sum;
 }
 
 ALWAYS_INLINE void put_totals(float *y, const vec *v, float alpha, float beta, const float *old) {
@@ -99,5 +91,12 @@ ALWAYS_INLINE void put_totals(float *y, const vec *v, float alpha, float beta, c
         y[i] = beta == 0.0f ? alpha * total(v[i]) : alpha * total(v[i]) + beta * old[i];
     }
 }
+
+#include "tiles/moves.h"
+#include "tiles/runs.h"
+#include "tiles/factors.h"
+#include "tiles/tile_rows.h"
+#include "tiles/packing.h"
+#include "tiles/to_floats.h"
 
 #endif
