@@ -4,7 +4,8 @@
 
 /* dst[p][j] = element p of row j, for `count` rows, AG_TILE_N, of k elements, `ldb` apart. */
 static inline void ag_pack_columns(float *dst, const float *b, ptrdiff_t ldb, int32_t k, int32_t count) {
-    for (int32_t j = 0; j < count; j += LANES, b += LANES * ldb, dst += LANES) {
+    (void)count;
+    for (int32_t j = 0; j < AG_TILE_N; j += LANES, b += LANES * ldb, dst += LANES) {
         int32_t p = 0;
         for (; p + LANES <= k; p += LANES) {
             vec v[LANES];

@@ -80,8 +80,9 @@ static void ag_gemm_rows(const ag_product *p, int32_t i, int32_t rows) {
     t.a_step = ag_bytes(p->a.p_step);
     t.b_step = ag_bytes(p->b.p_step);
     float packed[AG_PACKED_K > 0 ? AG_PACKED_K * AG_TILE_N : 1];
-    const bool packs = kernel == AG_MICROKERNEL(nt) && rows >= 2 * AG_TILE_M && p->k <= AG_PACKED_K;
-    if (AG_PACKED_K > 0 && packs) {
+    const bool packs =
+        AG_PACKED_K > 0 && kernel == AG_MICROKERNEL(nt) && rows >= 2 * AG_TILE_M && p->k <= AG_PACKED_K;
+    if (packs) {
         kernel = AG_MICROKERNEL(nn);
         t.b_step = ag_bytes(AG_TILE_N);
     }
@@ -92,7 +93,7 @@ static void ag_gemm_rows(const ag_product *p, int32_t i, int32_t rows) {
         const float *b = p->b.data + (j - column_overlap) * p->b.i_step;
         float *c = p->c.data + i * c_i + j * c_j;
         width = ag_set_columns(&t, kernel, whole ? p->n - j : AG_TILE_N, b, p->b.i_step, AG_TILE_N);
-        if (AG_PACKED_K > 0 && packs) {
+        if (packs) {
             ag_pack_columns(packed, b, p->b.i_step, p->k, AG_TILE_N);
             t.b[0] = packed;
         }
