@@ -189,7 +189,7 @@ QUANTIZED = [
     (lambda: quantised(conv, 0.5), "the calibration data must be [samples, ...], not []"),
     (
         lambda: quantised(conv, 0 * SAMPLES),
-        "the calibration data is constant, 0: give samples of what the network will",
+        "the calibration data is constant, 0: give samples as the network will",
     ),
     (lambda: quantised(conv, SAMPLES * np.nan), "the calibration data must be finite"),
     (lambda: quantised(conv, SAMPLES * 1e300), "the calibration data must be finite"),
