@@ -113,7 +113,7 @@ static AG_NOINLINE void ag_dx_panels(ag_tile *t, const ag_pixel_cursor *cursor, 
     for (int32_t c = 0; c < g->channels; c += AG_PANEL_COLUMNS) {
         float *dst = g->panel;
         for (int32_t row = 0; row < v; row++) {
-            for (int32_t tap = 0; tap < taps; tap++, dst += outputs * AG_PANEL_COLUMNS) {
+            for (int32_t tap = 0; tap < taps; tap++, dst += (ptrdiff_t)outputs * AG_PANEL_COLUMNS) {
                 ag_pack_rows(dst, w + c + row * b_row + tap * step, g->filter, outputs);
             }
         }

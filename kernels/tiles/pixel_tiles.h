@@ -135,7 +135,7 @@ static AG_NOINLINE void ag_row_tiles(ag_microkernel_fn *kernel, ag_tile *t, ag_p
         }
     }
     cursor->src = t->a[0];
-    cursor->dst += tiles * AG_TILE_M * cursor->dst_step;
+    cursor->dst += (ptrdiff_t)tiles * AG_TILE_M * cursor->dst_step;
     cursor->column += tiles * AG_TILE_M;
     cursor->remaining -= tiles * AG_TILE_M;
     ag_one_tile(t);
@@ -184,7 +184,7 @@ static AG_NOINLINE void ag_pixels_one_by_one(const ag_tile *t, const ag_pixel_ti
     for (int32_t i = 0; i < pixels->count; i++) {
         const float *a = t->a[i], *b = w;
         float beta = t->beta, *dst = pixels->dst[i];
-        for (int32_t run = 0; run < t->k_runs; run++, beta = 1.0f) {
+        for (int32_t run = 0; run < t->k_runs; run++) {
             if (transposed) {
                 AG_SYMBOL(gemv_t_f32)(b, lda, a, dst, t->k, channels, 1.0f, beta, NULL);
             } else {
@@ -192,6 +192,7 @@ static AG_NOINLINE void ag_pixels_one_by_one(const ag_tile *t, const ag_pixel_ti
             }
             a += t->k + t->a_skip / floats;
             b += (t->k * t->b_step + t->b_skip) / floats;
+            beta = 1.0f;
         }
     }
 }
