@@ -152,19 +152,20 @@ def names(tree: Any) -> set[str]:
     return {node.text for node in nodes(tree) if isinstance(node, Name)}
 
 
+def declared(tree: Any) -> Iterator[str]:
+    """The names that a tree declares."""
+    for node in nodes(tree):
+        if isinstance(node, (Array, BlockOperand)):
+            yield node.name
+        elif isinstance(node, For):
+            yield node.variable
+        elif isinstance(node, Declare):
+            yield from (name for name, _ in node.variables)
+
+
 def variables(tree: Any) -> set[str]:
     """The names in a tree, with those that it declares."""
-    found = set[str]()
-    for node in nodes(tree):
-        if isinstance(node, Name):
-            found.add(node.text)
-        elif isinstance(node, (Array, BlockOperand)):
-            found.add(node.name)
-        elif isinstance(node, For):
-            found.add(node.variable)
-        elif isinstance(node, Declare):
-            found.update(name for name, _ in node.variables)
-    return found
+    return names(tree).union(declared(tree))
 
 
 # Rewriting

@@ -104,5 +104,5 @@ def _depend(a: c.Statement, b: c.Statement) -> bool:
 
 def _written(statement: c.Statement) -> set[str]:
     """The variables that a statement declares or assigns to."""
-    declared = {name for d in c_query.nodes(statement) if isinstance(d, c.Declare) for name, _ in d.variables}
-    return declared | {target.text for target in targets(statement) if isinstance(target, c.Name)}
+    assigned = {target.text for target in targets(statement) if isinstance(target, c.Name)}
+    return assigned.union(c_query.declared(statement))

@@ -13,7 +13,7 @@ all (PR tree-optimization/110381: in-order sums of loads that are permuted). Loa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Set
 from dataclasses import replace
 
 from ..c import c_ast as c
@@ -27,7 +27,7 @@ def with_sums_in_order(body: c.Statements) -> c.Statements:
 
 
 def _changed(outer: c.For) -> c.For:
-    own = set(_declared(outer.body))
+    own = set(c_query.declared(outer.body))
 
     def change(inner: c.For) -> c.For:
         if _is_unrolled(inner) and _adds_to_others(inner, own) and _permutes(inner, outer):
@@ -36,14 +36,6 @@ def _changed(outer: c.For) -> c.For:
 
     body = c_query.with_loops(outer.body, change)
     return outer if body is outer.body else replace(outer, body=body)
-
-
-def _declared(body: c.Statements) -> Iterator[str]:
-    for statement in c_query.statements(body):
-        if isinstance(statement, c.Declare):
-            yield from (name for name, _ in statement.variables)
-        elif isinstance(statement, c.Array):
-            yield statement.name
 
 
 def _is_unrolled(loop: c.For) -> bool:
