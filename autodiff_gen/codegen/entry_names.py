@@ -103,21 +103,21 @@ class Names:
             before = buffer.values[:k][-1:] or (buffer.over.values[-1:] if buffer.over is not None else [])
             note = f"in place of {self.bare(self.names[before[0]])}" if before else ends
             step = numbers[v.node] if buffer.owner is None else buffer.owner.number
-            place = self._point(wanted, Type(v.type.dtype, shape), buffer, note, step)
+            name = self.scope.fresh(wanted.text)
+            self.called[c.Name(name)] = wanted
+            place = self._point(name, Type(v.type.dtype, shape), buffer, note, step)
             if buffer.owner is None:
                 self.names[v] = place
             else:
                 self.scratch[buffer.owner, v] = place
 
-    def _point(self, wanted: Called, type: Type, buffer: Placed, note: str, step: int) -> c.Expr:
-        """Declare a name for bytes of the arena at a step; how the code refers to them."""
+    def _point(self, name: str, type: Type, buffer: Placed, note: str, step: int) -> c.Expr:
+        """Declare `name` for bytes of the arena at a step; how the code refers to them."""
         c_type, start = type.dtype.c, self.start_of(buffer)
-        name = self.scope.fresh(wanted.text)
         if c_type not in ("float", "int32_t"):
             start = c.Cast(f"{c_type} *", start)
         comment = f"{shown(type.shape)} {note}"
-        self.called[c.Name(name)] = wanted
-        pointer = c.Declare(f"{c_type} *", ((name, start),), True, comment, wanted)
+        pointer = c.Declare(f"{c_type} *", ((name, start),), True, comment, self.called[c.Name(name)])
         self.pointers.setdefault(step, []).append(pointer)
         self.memories[c.Name(name)] = self._memory_of(buffer, type)
         return c.Name(name)

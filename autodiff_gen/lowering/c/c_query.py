@@ -207,16 +207,10 @@ def with_loops(tree: Statements, change: Callable[[For], Statement]) -> Statemen
     return _with_parts(tree, made)  # type: ignore[no-any-return]
 
 
-def unchanged(tree: Any, made: Sequence[Any]) -> Any:
-    """A tuple, if these are its parts; None otherwise."""
-    same = type(tree) is tuple and len(made) == len(tree) and all(map(operator.is_, made, tree))
-    return tree if same else None
-
-
 def _with_parts(tree: Any, made: Sequence[Any]) -> Any:
     """A sequence with other parts in place of its own, of which those that were none may be tuples of several."""
-    if (same := unchanged(tree, made)) is not None:
-        return same
+    if type(tree) is tuple and len(made) == len(tree) and all(map(operator.is_, made, tree)):
+        return tree
     out: list[Any] = []
     for part, new in zip(tree, made, strict=True):
         if type(new) is tuple and type(part) is not tuple:

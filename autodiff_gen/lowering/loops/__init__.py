@@ -5,8 +5,8 @@ uses.py: which memory a nest reads and writes, in order, before there is C of it
 loop_tree.py: the tree of a nest
 memory.py, accesses.py: memory, places of elements in it, and what statements of a tree read and write
 schedule.py: the order of the changes of trees
-collapsed_loops.py, independent_loops.py, if_conversion.py, masked_sums.py, row_results.py, sums_in_order.py,
-vector_loops.py: changes for compilers
+collapsed_loops.py, independent_loops.py, if_conversion.py, row_results.py, sums_in_order.py, vector_loops.py:
+changes for compilers
 block_moves.py, block_operands.py, tiles_from_zero.py: for instructions that move several floats
 outlining.py, common_form.py, common_function.py, role_names.py: functions of loops that steps have in common
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -48,12 +48,6 @@ def are_independent(accesses: Sequence[Access], variable: str, count: int) -> bo
     """Whether none of `count` iterations of the loop over `variable` reads or writes what another one writes."""
     writes = [a for a in accesses if a.is_written]
     return all(w.never_meets(a, variable, count) for w in writes for a in accesses)
-
-
-def targets(statement: c.Statement) -> Iterator[c.Expr]:
-    """The expressions that are assigned to."""
-    for node in c_query.nodes(statement):
-        yield from _targets_of(node)
 
 
 def _targets_of(node: Any) -> Sequence[c.Expr]:

@@ -119,9 +119,10 @@ class LoopTree:
         known = [str(i.number) for i in index if i is not None and i.number is not None]
         return self._of_array(v, "_".join(known or ["i" if any(index) else "0"]))
 
-    def _of_array(self, v: Value, word: str) -> c.OfArray:
+    def _of_array(self, v: Value, word: str) -> Called | c.OfArray:
         place = self.place_of(v)
-        assert isinstance(place, c.Name | c.Member)
+        if not isinstance(place, c.Name | c.Member):
+            return Called("_".join([*c_query.words(place), word]))
         text = place.text if isinstance(place, c.Name) else place.name
         return c.OfArray(place, word, self.arrays.get(place, Called(text)))
 

@@ -12,7 +12,6 @@ from .block_moves import with_block_moves
 from .collapsed_loops import with_collapsed_loops
 from .if_conversion import with_both_alternatives
 from .independent_loops import with_independent_loops
-from .masked_sums import with_masked_sums
 from .row_results import with_row_results
 from .sums_in_order import with_sums_in_order
 from .tiles_from_zero import with_tiles_from_zero
@@ -27,7 +26,7 @@ def scheduled(
     vector = cost.vector if has_wide_vectors(cost) else 0
     steps = with_independent_loops(steps, cost.vector_loop, reorder, vector)
     steps = with_both_alternatives(steps, cost.vector_loop)
-    steps = with_masked_sums(with_block_moves(steps, cost, taken), cost)
+    steps = with_block_moves(steps, cost, taken)
     if cost.vector > 1:
         steps = tuple(map(with_sums_in_order, steps))
     if reorder:
