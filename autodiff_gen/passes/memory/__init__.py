@@ -1,1 +1,1 @@
-"""Less memory: values are computed again, in parts of the batch or strip by strip, or stored as bits."""
+"""Less memory: recompute values, compute them for parts of the batch or strip by strip, or store them as bits."""

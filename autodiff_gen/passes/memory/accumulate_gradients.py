@@ -1,4 +1,4 @@
-"""Accumulate gradients: of a sum of products, such as the gradient of weights that are used several times, each kernel
+"""Accumulate gradients: in a sum of products, such as the gradient of weights that are used several times, each kernel
 adds its product to the sum so far, in the memory of the first product.
 
     entry f(a: f32[4,2], b: f32[2,3], c: f32[4,2], d: f32[2,3])
@@ -14,9 +14,9 @@ adds its product to the sum so far, in the memory of the first product.
       %2: f32[4,3] = neg(%1)
       dw <- %2
 
-What a product is of, such as an activation and the gradient of the layer's result, is then in memory until the product
-is added, not until all products are known. Sums that take more memory than what their products are of are left as they
-are, so that no arena grows: `fuse_optimizer` completes products by rows, without memory for the whole.
+The operands of a product, such as an activation and the gradient of the layer's result, are then in memory until the
+product is added, not until all products are known. Sums that take more memory than the operands of their products are
+left as they are, so that no arena grows: `fuse_optimizer` completes products by rows, without memory for the whole.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def accumulate_gradients(graph: Graph, context: Context) -> Graph:
 
 
 def _is_better(new: Graph, old: Graph, context: Context) -> bool:
-    """Whether the sums need no more memory where updates are fused with gradients and guarded; they take less time than
-    loops that add products."""
+    """Whether the new graph needs no more memory, or is worth its time. Both graphs are compared with their updates
+    fused with gradients and guarded."""
     new, old = (finite_guard(fuse_optimizer(g, context), context) for g in (new, old))
     return takes_no_more(new, old, context) or is_worth_its_time(new, old, context)
 
@@ -72,7 +72,7 @@ def _sums(graph: Graph) -> dict[Node, tuple[int, int]]:
     found: dict[Node, tuple[int, int]] = {}
 
     def alone(v: Value) -> Value | None:
-        """The value that v shows the whole of, if nothing else reads it."""
+        """The value that v is a view of the whole of, if nothing else reads it."""
         way = whole_views(v)
         return way[-1] if all(len(graph.users[u]) == 1 and u not in roots for u in way) else None
 

@@ -1,5 +1,5 @@
-"""Early derivatives: what the backward pass computes of values of the forward pass alone by functions such as exp, most
-often the derivative of an activation, is computed in the forward pass, and stored in place of those values, if they
+"""Early derivatives: the backward pass may call functions such as exp on values of the forward pass only, most often
+for the derivative of an activation. The forward pass computes this result, and stores it instead of the values, if they
 take more memory.
 
     entry f(x: f32[1,4], w: f32[4,16], v: f32[16,2], u: f32[2,16])
@@ -24,8 +24,8 @@ take more memory.
       y <- %3
       dx <- %5
 
-The second graph is the forward pass, with what it stores for dx: neither %0 nor %1. Where a smaller arena is worth the
-time, rematerialize computes that again too.
+The second graph shows only the forward pass, with the value that it stores for dx: neither %0 nor %1. Where a smaller
+arena is worth the time, `rematerialize` recomputes that value too.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def early_derivatives(graph: Graph, context: Context) -> Graph:
 
 
 def _derivatives(graph: Graph) -> Iterable[tuple[Value, set[Node]]]:
-    """The nodes of each value of the backward pass that is computed of values of the forward pass alone, and takes
-    less memory than what need not be stored if it is."""
+    """Values of the backward pass that are computed only from values of the forward pass, with their nodes. Each takes
+    less memory than the values that need not be stored if it is."""
     roots = graph.homes
     of_forward: dict[Value, set[Node]] = {}  # the nodes of the backward pass that compute it
     for node in graph.nodes:

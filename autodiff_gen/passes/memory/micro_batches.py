@@ -1,6 +1,6 @@
-"""Micro-batches: a batch whose size is given at run time is divided, where the arena would exceed the RAM budget, or
-a cache and that takes less time. A loop computes what follows the batch for a few samples at a time, and adds up what
-is summed over the batch.
+"""Micro-batches: divide a batch whose size is given at run time, where the arena would exceed the RAM budget, or where
+it would exceed a cache and the division takes less time. A loop computes the values with an axis of samples for a few
+samples at a time, and adds up the sums over the batch.
 
     entry f(x: f32[n,4], w: f32[4,2])
       %0: f32[n,2] = matmul(x, w)
@@ -25,9 +25,9 @@ is summed over the batch.
       y <- %2
       dw <- %11
 
-The body is the graph itself, of another batch. A sum that takes more memory than what it is computed of is computed
-after the loop. What is computed of several samples comes before the loop if no product leads to it, such as the sum of
-the weights of a loss. Otherwise, as with BatchNorm in training, the batch is not divided.
+The body is the graph itself, for a smaller batch. A sum that takes more memory than its operands is computed after the
+loop. A value that mixes samples, such as the sum of the weights of a loss, is computed before the loop if no product
+leads to it. Otherwise, as with BatchNorm in training, the batch is not divided.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def divided(graph: Graph, most: int) -> Graph:
 
 
 def _label(v: Value) -> Label:
-    """What is known of a value, for the result of the loop that replaces it."""
+    """The label of a value, for the result of the loop that replaces it."""
     origin = v.node.origin
     return origin.labels.get(v.index, Label(v.node.op.name, origin.scope))
 
@@ -124,7 +124,7 @@ def _batch(values: Iterable[Value]) -> Dim:
 
 
 def _stored_by_sample(v: Value) -> Value:
-    """The value with the batch as its first axis that v is, or shows."""
+    """v, or the value that v is a view of, which has the batch as its first axis."""
     while axis_of_samples(v) != 0:
         if not isinstance(v.node.op.lower, View) or not follows(v.node.operands[0]):
             raise Mixed(v.node, NOT_FIRST)
@@ -135,9 +135,9 @@ def _stored_by_sample(v: Value) -> Value:
 def _added_up(
     sums: Sequence[Node], stacks: Iterable[Value], computed: Set[Value]
 ) -> tuple[list[Node], list[Value]]:
-    """The sums that the loop adds up, and what it stores of all samples. A sum that takes more memory than what it is
-    computed of is computed after the loop, of all samples: the gradients of large weights of narrow layers, which then
-    need not be stored where the update is added to the weights."""
+    """The sums that the loop adds up, and the values that it stores for all samples. A sum that takes more memory than
+    its operands is computed after the loop, over all samples: the gradients of large weights of narrow layers, which
+    then need not be stored where the update is added to the weights."""
     stored, kept = dict.fromkeys(stacks), set(sums)
     for node in sorted(sums, key=lambda n: -n.results[0].type.bytes):
         try:
@@ -152,7 +152,7 @@ def _added_up(
 
 
 def _as_read(v: Value, graph: Graph) -> Value:
-    """The view of a sum that alone is read, such as the transpose that is the gradient of a parameter."""
+    """The view of a sum, such as the transpose that is the gradient of a parameter, if it is the only reader."""
     while v not in graph.roots and len(readers := graph.users.get(v, ())) == 1:
         if view_kind(readers[0]) not in (ViewKind.PERMUTE, ViewKind.RESHAPE):
             break
@@ -166,7 +166,7 @@ def _zeros(v: Value) -> Value:
 
 
 def _in_the_loop(graph: Graph) -> tuple[list[Node], list[Node]]:
-    """The nodes whose results follow the batch, and those that add up over it, without what is computed before."""
+    """The nodes whose results follow the batch, and those that add up over it, without the nodes before the loop."""
     order = graph.nodes
     inside = [n for n in order if any(map(follows, n.results)) and not isinstance(n.op.lower, Leaf)]
     members = set(inside)
@@ -199,13 +199,13 @@ def _in_the_loop(graph: Graph) -> tuple[list[Node], list[Node]]:
 
 
 def _is_work(node: Node) -> bool:
-    """Whether a node computes more of the batch than loops over elements do."""
+    """Whether a node computes a product or a scan over the batch, not only a loop over elements."""
     is_product = isinstance(node.op.lower, Call | Contraction | Scan)
     return is_product and any(map(follows, (*node.operands, *node.results)))
 
 
 def _leading_to(order: Sequence[Node], nodes: set[Node]) -> set[Node]:
-    """These nodes, and what they are computed of."""
+    """These nodes, and all nodes that their results depend on."""
     found = set(nodes)
     for node in reversed(order):
         if node in found:
@@ -214,7 +214,7 @@ def _leading_to(order: Sequence[Node], nodes: set[Node]) -> set[Node]:
 
 
 class _Body:
-    """What is computed of a part of the batch. params: outer values that it reads, with their params."""
+    """The body of the loop, for a part of the batch. params: outer values that it reads, with their params."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -222,11 +222,11 @@ class _Body:
         self.made: dict[Value, Value] = {}
 
     def add(self, node: Node) -> None:
-        """Compute the results of a node of a part of the batch."""
+        """Compute the results of a node for a part of the batch."""
         self.made.update(zip(node.results, self._results(node, self.inside), strict=True))
 
     def increased(self, old: Value, total: Value) -> Value:
-        """A sum over the samples so far, with this part's."""
+        """The sum over the samples so far, plus the sum over this part."""
         term = self._term(total)
         with building_as(term.node.origin):
             return apply("add", old, term)
@@ -237,7 +237,7 @@ class _Body:
         return self._results(total.node, self.inside)[0]
 
     def inside(self, v: Value) -> Value:
-        """The value inside that is v, or the part of it."""
+        """The value in the body for v: v itself, or its part of the batch."""
         node = v.node
         if v in self.made:
             return self.made[v]
@@ -254,7 +254,7 @@ class _Body:
         return self.params[v]
 
     def _results(self, node: Node, inside: Callable[[Value], Value]) -> Sequence[Value]:
-        """What the node computes of a part of the batch."""
+        """The results of the node for a part of the batch."""
         operands = tuple(inside(v) for v in node.operands)
         attrs = (
             node.attrs

@@ -1,5 +1,5 @@
-"""Values that larger ones contain: of nested concatenations, as of the dense blocks of a DenseNet, the largest has all
-others and all parts as windows, so that it alone need be stored."""
+"""Values that larger ones contain: the largest of nested concatenations, as in the dense blocks of a DenseNet, has all
+others and all parts as windows, so that only the largest need be stored."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Place = tuple[Value, tuple[int, ...]]  # the larger value, and where in it a val
 
 
 def contained(nodes: Sequence[Node]) -> dict[Value, Place]:
-    """The values that a concatenation of these nodes contains, if another concatenation is among them, each in the
-    largest."""
+    """The values that the largest concatenations of these nodes contain, each with its place. A concatenation is only
+    counted if it contains another one."""
     parts = {
         n.results[0]: p for n in nodes if isinstance(n.op.lower, Assemble) and (p := _parts(n)) is not None
     }

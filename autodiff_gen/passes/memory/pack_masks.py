@@ -1,5 +1,5 @@
-"""Pack masks: where the backward pass reads a value of the forward pass for nothing but a mask that is computed of it,
-such as whether it is a limit, a bit of each element is kept instead of the value.
+"""Pack masks: where the backward pass reads a value of the forward pass only to compute a mask, such as x > 0, store
+one bit for each element instead of the value.
 
     entry f(x: f32[1,4], w: f32[4,16], dy: f32[1,16])
       %0: f32[1,16] = matmul(x, w)
@@ -47,7 +47,7 @@ from .recomputation import is_large_part
 
 @dataclass(frozen=True)
 class _Mask:
-    """A mask that is computed of one value of the forward pass: its nodes, operands first."""
+    """A mask that is computed from one value of the forward pass: its nodes, operands first."""
 
     of: Value
     nodes: tuple[Node, ...]
@@ -97,8 +97,8 @@ def _is_mask(node: Node) -> bool:
 
 
 def _mask(root: Node) -> _Mask | None:
-    """The mask that a node computes, of one value of the same shape and of constant numbers; None if it is no such
-    mask, or its elements do not fill bytes."""
+    """The mask that a node computes from one value of the same shape and from constant numbers. None if the node
+    computes no such mask, or if the elements do not fill bytes."""
     shape = root.results[0].type.shape
     if not _is_mask(root) or planned_size(shape[first_packed_axis(shape) :]) % BITS:
         return None
@@ -125,6 +125,6 @@ def _packed(mask: _Mask) -> Value:
 
 
 def _unpacked(bits: Value, mask: Value) -> Value:
-    """The mask, of its bits."""
+    """The mask, read from its bits."""
     with building_as(mask.node.origin):
         return unpacked(bits, mask.type.shape)

@@ -1,5 +1,5 @@
-"""Values that are computed again after a step of an entry: which of those that are alive at the step may be, of what,
-and the graph with copies of them."""
+"""Values that are recomputed after a step of an entry: the values alive at the step that may be recomputed, the nodes
+that recompute them, and the graph with the copies."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ...ir.traits import compared_with_their_extremes, is_free
 from ..context import Context
 
 SMALLEST_PART = (
-    0.01  # of what the backward pass reads, without which the arena is measured: a limit of compile time
+    0.01  # the share of the backward pass's operands for which an arena is measured: a limit of compile time
 )
 
 
 class Recomputation:
-    """at: the step that needs most; steps: of each node those that compute it; read: of each stored value those that
-    read it; idle: the values that are alive at the step, are not read by it, and may be computed again."""
+    """at: the step that needs most memory; steps: the steps that compute each node; read: the steps that read each
+    stored value; idle: the values that are alive at the step, are not read by it, and may be recomputed."""
 
     def __init__(self, use: Liveness) -> None:
         self.graph, self.at, self.steps = use.graph, use.at, use.steps_of
@@ -53,7 +53,7 @@ class Recomputation:
         return min(step for step in self.read[v] if step > self.at)
 
     def _stays(self, u: Value, v: Value, chosen: Set[Value]) -> bool:
-        """Whether a copy of v is computed of u, and not of a copy of it."""
+        """Whether a copy of v is computed from u, and not from a copy of u."""
         u = u.base
         if _is_leaf(u):
             return True
@@ -64,7 +64,7 @@ class Recomputation:
         return max(self.read[u], default=0) >= self._first_read(v)
 
     def nodes(self, v: Value) -> list[Node]:
-        """Those that compute an idle value again, if no other is."""
+        """The nodes that recompute an idle value, if no other value is recomputed."""
         found, pending = dict[Node, None](), [v]
         while pending:
             u = base(pending.pop())
@@ -74,8 +74,8 @@ class Recomputation:
         return list(found)
 
     def computed_again(self, chosen: frozenset[Value], apart: bool) -> Graph:
-        """The graph in which what reads these values after the step reads copies of them. apart: whether each copy is
-        computed of copies of its own, so that none waits for another."""
+        """The graph in which the nodes after the step read copies of these values. apart: whether copies share no
+        nodes, so that none waits for another."""
         if (chosen, apart) not in self.made:
             self.made[chosen, apart] = self._computed_again(chosen, apart)
         return self.made[chosen, apart]
@@ -85,10 +85,10 @@ class Recomputation:
         made: dict[Value | None, dict[Value, Value]] = defaultdict(dict)  # copies
         changed: dict[
             Value, Value | None
-        ] = {}  # the idle value of which a value is computed that is not stored
+        ] = {}  # a value that is not stored -> the chosen value that it is computed from
 
         def source(u: Value) -> Value | None:
-            """The chosen value that u is, or is computed of without being stored."""
+            """The chosen value that u is, or that u is computed from where u is not stored."""
             pending = [u]
             while pending:
                 w = pending[-1]
@@ -118,9 +118,9 @@ class Recomputation:
 
 
 def is_large_part(values: Iterable[Value], graph: Graph, context: Context) -> bool:
-    """Whether these values, which the backward pass would no longer read, are so large a part of what it reads of the
-    forward pass that the arena is measured without them. Small parts may be what a budget lacks: they are large where
-    the values of the graph would exceed it if none had the memory of another."""
+    """Whether these values are a large part of the forward values that the backward pass reads. If so, the arena is
+    measured without them. Every part counts as large where all values of the graph together exceed the budget: a small
+    part may then be enough to meet it."""
     if context.budget is not None:
         size = sum(
             r.type.bytes for n in graph.nodes if not isinstance(n.op.lower, Leaf | View) for r in n.results
@@ -133,8 +133,8 @@ def is_large_part(values: Iterable[Value], graph: Graph, context: Context) -> bo
 
 
 def copy_of(v: Value, is_copied: Callable[[Value], bool], copies: dict[Value, Value], phase: str) -> Value:
-    """v computed again, of copies of the values that are computed again too and of the others themselves. copies: those
-    that there are; more are added."""
+    """A copy of v, recomputed from copies of the operands that `is_copied` selects and from the other operands
+    themselves. copies: the known copies, to which new ones are added."""
     pending = [v]
     while pending:
         u = pending[-1]
@@ -150,7 +150,7 @@ def copy_of(v: Value, is_copied: Callable[[Value], bool], copies: dict[Value, Va
 
 
 def _copied(node: Node, operands: tuple[Value, ...], phase: str) -> Node:
-    """The node over other operands, whose results are called copies of its own."""
+    """The node over other operands, with results that are labelled as copies of the node's results."""
     types = tuple([r.type for r in node.results])
     labels = {k: Label("again", copy_of=node.results[k]) for k in range(len(types))}
     again = replace(node.origin, phase=phase, labels=labels, again=True, strip=None)
@@ -159,7 +159,7 @@ def _copied(node: Node, operands: tuple[Value, ...], phase: str) -> Node:
 
 
 def _is_repeatable(node: Node) -> bool:
-    """Of the forward pass, and no loop."""
+    """Whether a node belongs to the forward pass, or is a copy of such a node, and is no loop."""
     return not node.regions and (node.origin.again or not is_late(node.origin))
 
 

@@ -1,5 +1,5 @@
-"""Rematerialise elementwise values: what the backward pass reads of the forward pass is computed again of stored
-values, where the arena becomes so much smaller that it is worth the time.
+"""Rematerialise elementwise values: the backward pass recomputes values of the forward pass from stored values, where
+the arena becomes so much smaller that it is worth the time.
 
     entry f(x: f32[1,4], w: f32[4,16], v: f32[16,2], dy: f32[1,2])
       %0: f32[1,16] = matmul(x, w)
@@ -24,14 +24,17 @@ values, where the arena becomes so much smaller that it is worth the time.
       dv <- %5
       ds <- %6
 
-So are normalised values, given their statistics, activations of them and sums of both. A value is computed again of
-what is stored in any case: of what the backward pass reads by itself, or by several functions of it alone, of what it
-reads and cannot be computed of these, and of inputs, states and constants, which are read before a state changes. Of
-values of which each is all that is read of the one before, such as a product and its sum with a bias, the last is
-stored. What is made of joined parts is computed again of the parts, which take no more memory. Or, where concatenations
-are contained in a larger one, as in a dense block, that one is stored, and the others and all parts are windows of it.
-What is read by one function alone, such as the scores of a softmax, need not be stored: the function's value takes its
-place. Layers that need most of the arena compute a value again for each of their loops, where that is worth the time.
+Normalised values are recomputed from their statistics; activations of them and sums of both are recomputed too. A value
+is recomputed only from values that are stored in any case:
+- values that the backward pass reads directly, or through several functions of one value;
+- values that the backward pass reads and that cannot be recomputed;
+- inputs, states and constants, which are read before a state changes.
+In a chain in which each value is the only reader of the one before, such as a product and its sum with a bias, the last
+value is stored. If the backward pass reads a value only through one function, as softmax reads its scores, the result
+of the function is stored instead of the value.
+Concatenations are recomputed from their parts, which take no more memory. Where a larger concatenation contains others,
+as in a dense block, the larger one is stored, and the others and all parts are windows of it.
+Layers that need most of the arena recompute a value for each of their loops, where that is worth the time.
 """
 
 from __future__ import annotations
@@ -65,7 +68,7 @@ def rematerialize(graph: Graph, context: Context) -> Graph:
     whole = contained([n for n in graph.nodes if not is_late(n.origin)])
     compared = compared_with_their_extremes(graph.nodes)
     kept = (set[Value](), compared) if compared else (compared,)
-    # expressions alone, or results of functions such as exp too
+    # only expressions, or results of functions such as exp too
     for once, places, functions in itertools.product(kept, ({}, whole) if whole else ({},), (False, True)):
         forward = _Forward(graph, functions, places, once)
         again = {v: forward.sources[v.base] for n in late for v in n.operands if forward.is_computed_again(v)}
@@ -96,8 +99,8 @@ def _is_worth_it(new: Graph, old: Graph, context: Context) -> bool:
 
 
 def _may_be_smaller(each: Graph, best: Graph, context: Context) -> bool:
-    """Whether a graph with more copies than `best` may take much less of the arena, by the least that the graph `each`
-    takes, in which no readers share them."""
+    """Whether a graph with more copies than `best` may take much less of the arena. The estimate is the least height
+    of the graph `each`, in which no readers share copies."""
     if not context.weighs_memory:
         return False
     each, best = with_early_updates(each, context), with_early_updates(best, context)
@@ -110,8 +113,8 @@ def _may_be_smaller(each: Graph, best: Graph, context: Context) -> bool:
 def _with_fewer_shared(
     best: Graph, values: Sequence[Value], context: Context, shared: Callable[[Sequence[Value]], Graph]
 ) -> Graph:
-    """`best`, in which all readers share the copies of these values, or a graph in which those of the layers with
-    values at the peak have copies of their own, as long as that is worth the time."""
+    """`best`, in which all readers share the copies of these values, or a graph with fewer shared copies. Readers of
+    values of the layers at the peak then have separate copies, as long as that is worth the time."""
     for scopes in _layers_at_the_peak(best, context):
         fewer = [v for v in values if v.node.origin.scope not in scopes]
         found = shared(fewer)
@@ -123,8 +126,8 @@ def _with_fewer_shared(
 def _with_most_shared(
     each: Graph, values: Sequence[Value], context: Context, shared: Callable[[Sequence[Value]], Graph]
 ) -> Graph:
-    """`each`, in which every reader has copies of its own, or a graph with one copy of as many as possible of the first
-    values for all their readers, which takes no more of the arena. The backward pass reads the first values last, when
+    """`each`, in which every reader has separate copies, or a graph in which readers share the copies of the first
+    values. It shares as many as possible without a larger arena. The backward pass reads the first values last, when
     memory is free again."""
     best, few, many = each, 0, len(values)
     while many - few > 1:
@@ -138,7 +141,7 @@ def _with_most_shared(
 
 
 def _differ(fewer: Graph, more: Graph) -> bool:
-    """Whether fewer readers share copies in the first of two graphs: it has more of them."""
+    """Whether fewer readers share copies in the first graph, which then has more copies."""
     return len(fewer.nodes) != len(more.nodes)
 
 
@@ -153,7 +156,7 @@ def _layers_at_the_peak(graph: Graph, context: Context) -> tuple[set[str], set[s
 def _read_again(
     graph: Graph, forward: _Forward, readers: Sequence[Node], shared: Sequence[Value], by_layer: bool = False
 ) -> Graph:
-    """The graph, in which these nodes read copies, one of each of the values `shared` for all. by_layer: as for
+    """The graph in which these nodes read copies. All nodes share one copy of each value in `shared`. by_layer: as for
     _copies."""
     copies = _copies(frozenset(shared), by_layer)
     return rewritten(graph, functools.partial(forward.read_again, copies), readers)
@@ -164,8 +167,9 @@ Copies: TypeAlias = Callable[[Node, Value], dict[Value, Value]]
 
 
 def _copies(shared: frozenset[Value], by_layer: bool) -> Copies:
-    """Of a value that a node reads: of `shared`, the same for all; of others, for each kernel and for the loops of each
-    layer their own. by_layer: kernels read the copies of the loops of the layer that a value is of."""
+    """The copies that a node reads in place of a value. All nodes share the copies of the values in `shared`. Other
+    values have separate copies for each kernel and for the loops of each layer. by_layer: a kernel reads the copies
+    that the loops of the value's layer read."""
     made: dict[object, dict[Value, Value]] = {}
 
     def of(reader: Node, v: Value) -> dict[Value, Value]:
@@ -177,9 +181,9 @@ def _copies(shared: frozenset[Value], by_layer: bool) -> Copies:
 
 
 class _Forward:
-    """The values of the forward pass. functions: whether results of functions are computed again; places: where values
-    are that are read in larger ones; once: values that are never computed again; sources: of each value, the stored
-    ones that it is an elementwise function of, beside those that are broadcast; itself alone if it is stored."""
+    """The values of the forward pass. functions: whether results of functions are recomputed; places: where values are
+    that are read in larger ones; once: values that are never recomputed; sources: for each value, the stored values
+    that it is an elementwise function of, without broadcast ones, or only itself if it is stored."""
 
     def __init__(
         self, graph: Graph, functions: bool, places: Mapping[Value, Place], once: Collection[Value]
@@ -236,7 +240,7 @@ class _Forward:
         size, found = planned_size(v.type.shape), set[Value]()
         for u in map(base, node.operands):
             if broadcasts and planned_size(u.type.shape) < size:
-                continue  # as statistics are: it is stored beside the others
+                continue  # such as statistics: stored in addition to the sources
             if not isinstance(u.node.op.lower, Leaf) and not is_free(u.node):
                 found |= self.sources[u]
         if len(found) == 1 and self._takes_the_place(v, *found):
@@ -248,12 +252,12 @@ class _Forward:
         return v.type.bytes <= source.type.bytes and {*self.graph.readers(source)} == {v.node}
 
     def is_computed_again(self, v: Value) -> bool:
-        """Whether what reads v in the backward pass reads a copy."""
+        """Whether the readers of v in the backward pass read a copy."""
         found = self.sources[v.base]
         return found != {v.base} and found <= self.kept
 
     def read_again(self, of: Copies, node: Node, operands: tuple[Value, ...]) -> Sequence[Value]:
-        """The node, which reads copies."""
+        """The results of the node when it reads copies."""
         rows = zip(node.operands, operands, strict=True)
         new = [
             self._copy(old, of(node, old))

@@ -1,5 +1,5 @@
-"""Rematerialise products, also known as checkpointing of activations: where the arena exceeds the RAM budget, what the
-backward pass reads of the forward pass is computed again, results of products included.
+"""Rematerialise products, also known as checkpointing of activations: where the arena exceeds the RAM budget, the
+backward pass recomputes values of the forward pass, including results of products.
 
     entry f(x: f32[1,4], w: f32[4,16], u: f32[16,4], dy: f32[1,4])
       %0: f32[1,16] = matmul(x, w)
@@ -21,10 +21,10 @@ backward pass reads of the forward pass is computed again, results of products i
       y <- %2
       du <- %6
 
-Of the values that are alive at the step that needs most, and that this step does not read, those are taken that take
-least time for their bytes: what reads them after the step reads a copy. A copy is computed of what is still alive where
-it is read first, of values that are smaller than it, such as statistics, and of copies of the others. Where a copy is
-alive at the next peak, what reads it after that reads another.
+The candidates are values that are alive at the step that needs most memory, but that this step does not read. The pass
+chooses the candidates that take least time for their bytes; nodes after the step then read copies. A copy is computed
+from values that are still alive where it is read first, from smaller values, such as statistics, and from copies of the
+others. Where a copy is alive at the next peak, the nodes after that peak read another copy.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from ..worth import excess, surely_fits
 from .recomputation import Recomputation
 
 MOST_TRIED = 120  # graphs: a limit of compile time
-MOST_ALONE = 8  # values that are tried alone: a limit of compile time
-LEAST_SHARE = 50  # of the bytes that are missing, which a value is a part of: a limit of compile time
+MOST_ALONE = 8  # values that are tried one by one: a limit of compile time
+LEAST_SHARE = 50  # a value is tried if it has at least 1/50 of the missing bytes: a limit of compile time
 
 
 def rematerialize_products(graph: Graph, context: Context) -> Graph:
@@ -66,14 +66,14 @@ def rematerialize_products(graph: Graph, context: Context) -> Graph:
             break
         graph = better
         if liveness(graph, context).peak < liveness(best, context).peak:
-            best = graph  # not for fewer steps alone, if nothing follows
+            best = graph  # not if only fewer steps reach the peak
     return best
 
 
 def _improved(graph: Graph, context: Context, tried: set[Graph]) -> Graph | None:
-    """The graph with copies of values that are alive at the peak, which is lower then or reached by fewer steps: with
-    the fewest copies that meet the budget, or else those that take least time for their bytes of those that save
-    most."""
+    """The graph with copies of values that are alive at the peak. The peak is then lower, or fewer steps reach it. The
+    first choice of copies that meets the budget is taken. If none does, the copies that save at least half the most
+    bytes are compared, and those with the least time for each byte are taken."""
     assert context.budget is not None
     use, before = liveness(graph, context), work(graph.nodes, context.cost)
     found = context.analysis((Recomputation, graph), lambda: Recomputation(use))
@@ -109,8 +109,8 @@ def _number(values: Sequence[Value], size: int) -> int:
 
 
 def _choices(values: Sequence[Value], count: int) -> Iterator[tuple[Sequence[Value], bool]]:
-    """So many of the values, the first ones, then more and more of them, then fewer, then each alone; and whether each
-    copy is computed of copies of its own."""
+    """Values to recompute: the first `count`, then more and more of them, then fewer, then single ones. The flag says
+    whether copies share no nodes."""
     sizes = [count + ((len(values) - count) * k + 3) // 4 for k in range(5)] + [count // 2, count // 4]
     yield from ((values[:k], alone) for k in dict.fromkeys(sizes) for alone in (False, True) if k > alone)
     yield from (([v], False) for v in values[1:MOST_ALONE])

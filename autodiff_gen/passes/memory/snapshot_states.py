@@ -16,9 +16,9 @@ gradient need not wait until the product's result, which is larger than the copy
       dx <- %2
       w' <- %3
 
-The new value of a parameter has the memory of the old one, so whatever reads the old one comes before. What the
-gradient reads, such as an activation that is computed again for it, is then alive together with the result. The copy is
-made where this is the peak, and the smaller arena is worth the time.
+The new value of a parameter is stored in the memory of the old one, so all readers of the old value come first. The
+operands of the gradient, such as a recomputed activation, are then alive together with the product's result. The copy
+is made where this is the peak, and the smaller arena is worth the time.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def with_early_updates(graph: Graph, context: Context) -> Graph:
 
 
 def larger_results(graph: Graph) -> list[tuple[Node, int, Node]]:
-    """Products, which of their operands is a state that takes less memory than the result, and the node that updates
-    the state."""
+    """Products with an operand that is a state smaller than the result: the product, the number of the operand, and the
+    node that updates the state."""
     writer, found = writers(graph), []
     for n in graph.of(Call, Contraction):
         for i, v in enumerate(n.operands) if is_late(n.origin) else ():
@@ -71,7 +71,8 @@ def larger_results(graph: Graph) -> list[tuple[Node, int, Node]]:
 
 
 def _at_the_peak(graph: Graph, context: Context) -> list[tuple[Node, int]]:
-    """Those whose results are alive at the peak, and what the update reads as well; the largest result first."""
+    """The products whose result is alive at the peak together with an operand of the update; the largest result
+    first."""
     alive = set(liveness(graph, context).at_the_peak)
     found = [
         (n, i)
@@ -82,7 +83,7 @@ def _at_the_peak(graph: Graph, context: Context) -> list[tuple[Node, int]]:
 
 
 def _read_by(update: Node) -> set[Value]:
-    """What the loops of an update read, those included that complete a gradient by rows."""
+    """The values that the loops of an update read, including the loops that complete a gradient by rows."""
     found, pending = set[Value](), [update]
     while pending:
         new = {base(v) for v in pending.pop().operands} - found

@@ -31,9 +31,10 @@
       dh <- %7
       ds <- %8
 
-They become stacks of the first scan, for all times, and the second one reads them. Results that are computed of
-disjoint windows of one value, such as the gates of a recurrent layer, are assembled as that value is: the stack can
-take its memory. Where a smaller arena is worth the time, the functions are called again.
+The results become stacks of the first scan, for all times, and the second scan reads the stacks. Results that are
+computed from disjoint windows of one value, such as the gates of a recurrent layer, are assembled in the order of the
+windows: the stack can reuse the value's memory. Where a smaller arena is worth the time, the functions are called
+again.
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ from ..context import Context
 from ..simplify.region_dce import region_dce
 from ..worth import is_worth_its_time
 
-Repeated: TypeAlias = tuple[Node, Node, dict[Value, Value]]  # two scans; of results in the second, equal ones
+Repeated: TypeAlias = tuple[
+    Node, Node, dict[Value, Value]
+]  # two scans; results in the second -> in the first
 Window: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # starts and steps
 
 
@@ -85,7 +88,8 @@ def _origins(pair: Repeated) -> tuple[Origin, Origin]:
 
 
 def repeated_functions(graph: Graph) -> Iterator[Repeated]:
-    """Two scans, and the results of functions in the body of the second that the first computes too, with those."""
+    """Pairs of scans, with the results of functions in the body of the second scan mapped to equal results in the
+    first."""
     scans = [n for n in graph.of(Scan) if "samples" not in n.attrs]
     for late, early in itertools.product(scans, scans):
         again = _computed_again(early, late)
@@ -94,11 +98,12 @@ def repeated_functions(graph: Graph) -> Iterator[Repeated]:
 
 
 def _computed_again(early: Node, late: Node) -> dict[Value, Value]:
-    """The results of functions in the body of `late` that the body of `early` computes at the same time, and those."""
+    """The results of functions in the body of `late`, mapped to equal results that the body of `early` computes at the
+    same time."""
     if early.attrs["length"] != late.attrs["length"]:
         return {}
     (first,), (second,) = early.regions, late.regions
-    twins = dict(_same_params(early, late))  # of values of the second body, equal ones of the first
+    twins = dict(_same_params(early, late))  # values of the second body -> equal values of the first
     known: dict[Any, Node] = {}
     for node in first.nodes:
         known.setdefault(key_of(node, node.operands), node)
@@ -113,7 +118,8 @@ def _computed_again(early: Node, late: Node) -> dict[Value, Value]:
 
 
 def _same_params(early: Node, late: Node) -> Iterator[tuple[Value, Value]]:
-    """The params of the body of `late` that are values of the body of `early`, and these, if it reads a stack of it."""
+    """The params of the body of `late` and the equal values of the body of `early`; none if `late` reads no result of
+    `early`."""
     (first,), (second,), carries = early.regions, late.regions, early.attrs["carries"]
     inside = [*zip(early.operands, first.params, strict=True)]
     ends = carries + early.attrs["xs"], late.attrs["carries"] + late.attrs["xs"]
@@ -138,8 +144,8 @@ def _is_same(a: Value, b: Value) -> bool:
 def with_stored_functions(
     graph: Graph, early: Node, late: Node, again: dict[Value, Value], unassembled: bool = True
 ) -> Graph:
-    """The graph in which `late` reads results of functions of `early`. again: the results of `late`, with the equal
-    results of `early`; unassembled: whether results that cannot be assembled are stored too."""
+    """The graph in which `late` reads results of functions of `early`. again: results of `late` -> equal results of
+    `early`; unassembled: whether results that cannot be assembled are stored too."""
     stacks, place = _stacks(early, again, unassembled)
     if not stacks:
         return graph
@@ -159,8 +165,8 @@ def with_stored_functions(
 def _stacks(
     early: Node, again: dict[Value, Value], unassembled: bool
 ) -> tuple[list[Value], dict[Value, tuple[int, Window | None]]]:
-    """What is stored of the body of `early`, and of each result of a function the number of what it is stored in, and
-    the part of that."""
+    """The values that the body of `early` stores, and for each result of a function the number of the stored value and
+    the window of it."""
     kept = [(r, _windows(r, set(again.values()))) for r in dict.fromkeys(again.values())]
     stacks: list[Value] = []
     place: dict[Value, tuple[int, Window | None]] = {}
@@ -194,8 +200,8 @@ def _reading(
     stacks: Sequence[Value],
     place: dict[Value, tuple[int, Window | None]],
 ) -> Sequence[Value]:
-    """The results of the scan if it reads the last results of `storing`, stacks of these values of its body. place: of
-    values of the scan's own body the stack that has them, and the part of it."""
+    """The results of the scan if it reads the last results of `storing`, which stack these values of its body. place:
+    for values of the scan's own body, the number of the stack and the window of it."""
     (region,) = scan.regions
     axes = storing.attrs["axes"][-len(stacks) :]
     given = [time_first(v, axis) for v, axis in zip(storing.results[-len(stacks) :], axes, strict=True)]
@@ -213,8 +219,8 @@ def _reading(
 
 
 def _windows(v: Value, others: set[Value]) -> dict[Shape, Window]:
-    """The windows of larger values that v is computed of element by element, by the shape of these values, if it is
-    only one of each shape; not those that other functions read."""
+    """The windows of larger values that v is computed from element by element, by the shape of the larger value. A
+    shape with several windows is left out, and so are windows that only other functions read."""
     found: dict[Shape, set[Window]] = {}
     pending, seen = list(v.node.operands), set[Value]()
     while pending:
@@ -232,7 +238,7 @@ def _windows(v: Value, others: set[Value]) -> dict[Shape, Window]:
 
 
 def _assembled(parts: dict[Value, Window], shape: Shape, scan: Node) -> Value | None:
-    """One value of these parts, None if they overlap or are not all of it."""
+    """One value assembled from these parts. None if they overlap or do not fill the value."""
     if sum(planned_size(v.type.shape) for v in parts) != planned_size(shape) or len(parts) < 2:
         return None
     starts, steps = (tuple(at[k] for at in parts.values()) for k in (0, 1))

@@ -1,4 +1,5 @@
-"""Regions that are computed strip by strip: which values and nodes belong to one, and the graph with it in strips."""
+"""Regions that are computed strip by strip: the values and nodes of a region, and the graph with the region in
+strips."""
 
 from __future__ import annotations
 
@@ -30,9 +31,9 @@ class _Infeasible(Exception):
 
 
 class StripRegion:
-    """axis: the values that are computed in strips, and along which axis. maps, sums: the nodes that read them and
-    whose results are narrow: assembled of strips along an axis, or added up over the strips of an operand, with the
-    node of a term."""
+    """axis: the values that are computed in strips, and along which axis. maps, sums: the nodes that read these values
+    and have narrow results. The result of a map is assembled from strips along an axis. The result of a sum is added up
+    over the strips of an operand; `sums` has the node of the term and the number of the operand."""
 
     def __init__(self, graph: Graph, limit: int) -> None:
         self.graph, self.limit, self.users = graph, limit, graph.users
@@ -43,7 +44,7 @@ class StripRegion:
 
     @classmethod
     def around(cls, graph: Graph, v: Value, axis: int) -> StripRegion | None:
-        """The largest around a value; None where something needs the whole of it."""
+        """The largest region around a value; None where a node needs the whole value."""
         region = cls(graph, v.type.bytes // 2)
         try:
             region._add(v, axis)
@@ -53,7 +54,7 @@ class StripRegion:
         return region if region._is_closed() else None
 
     def _add(self, v: Value, axis: int) -> None:
-        """Compute a value in strips, and what reads it."""
+        """Compute a value in strips, and the wide results of its readers."""
         pending = [(v, axis)]
         while pending:
             v, axis = pending.pop()
@@ -88,13 +89,14 @@ class StripRegion:
         return []
 
     def _is_wide(self, v: Value) -> bool:
-        """Whether a result is computed in strips, as it needs much memory, or what is computed of it needs less."""
+        """Whether a result is computed in strips: it needs much memory, or the values computed from it need less."""
         if v in self.kept:
             return False
         return v.type.bytes > self.limit or isinstance(v.node.op.lower, View) or self._after(v) < v.type.bytes
 
     def _after(self, v: Value) -> int:
-        """The bytes of what is stored that is computed of a value; loops store the last of elementwise values."""
+        """The bytes of the values that are computed from a value and stored: loops store only the last of a chain of
+        elementwise values."""
         size, pending, seen = 0, [v], {v}
         while pending:
             for n in self.users.get(pending.pop(), ()):
@@ -108,7 +110,7 @@ class StripRegion:
         return size
 
     def _add_operands(self) -> None:
-        """What is wide, or not stored otherwise, and read by nothing else, is computed in strips too."""
+        """Compute operands in strips too, if only the region reads them and they are wide or need not be stored."""
         pending = [*(v.node for v in self.axis), *self.maps, *self.sums]
         inside = set(pending)
         while pending:
@@ -123,7 +125,7 @@ class StripRegion:
                     pending = list(inside)
 
     def _ranges(self, node: Node) -> list[tuple[Value, Range]]:
-        """The operands of which a strip of a node needs strips."""
+        """The operands that are needed in strips for a strip of a node."""
         if not node.operands:
             return []
         if node in self.sums:
@@ -179,7 +181,8 @@ def _has_tiles(v: Value, axis: int) -> bool:
 
 
 def _split(v: Value, axis: int, count: int) -> list[Range]:
-    """Ranges that make up an axis. Where it merges axes of the value that a view shows, they are whole rows of it."""
+    """Ranges that make up an axis of v. Where v is a view that merges axes of another value, the ranges are whole rows
+    of that value."""
     extent = rows = whole(v, axis).stop
     tile = tile_of(v.node, whole(v, axis)) if isinstance(v.node.op.lower, View) else None
     if tile is not None and 0 in tile.ranges and extent % tile.ranges[0].stop == 0:
@@ -198,7 +201,7 @@ class _Strips:
         self.made: dict[Value, dict[tuple[int, int], Value]] = {}
 
     def computed(self, node: Node, tile: Tile | None, k: int) -> Value:
-        """What a node computes for strip k."""
+        """The result of a node for strip k."""
         if tile is None:
             raise _Infeasible
         ranges, origin, (y,) = tile.ranges, node.origin, node.results
@@ -221,7 +224,7 @@ class _Strips:
         return new
 
     def _part(self, v: Value, at: Range, k: int) -> Value:
-        """A range of an operand: computed for strip k, or a slice of what is there."""
+        """A range of an operand: computed for strip k, or a slice of a value that is already computed."""
         if isinstance(v.node.op.lower, Iota):
             return indices(v.node, at)
         if self.axis.get(v) != at.axis:
@@ -235,7 +238,7 @@ class _Strips:
 
 
 def _assembled(node: Node, axis: int, parts: Sequence[Value]) -> Value:
-    """The whole result of a node, of its strips."""
+    """The whole result of a node, assembled from its strips."""
     (y,) = node.results
     stops = itertools.accumulate(whole(p, axis).stop for p in parts)
     starts = [stop - whole(p, axis).stop for stop, p in zip(stops, parts, strict=True)]

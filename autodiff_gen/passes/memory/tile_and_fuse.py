@@ -1,4 +1,4 @@
-"""Tile and fuse: a wide value and what is computed of it, until it is narrow again, are computed strip by strip, so
+"""Tile and fuse: compute a wide value and the values that follow it, up to the next narrow ones, strip by strip, so
 that no step needs more than a strip of the wide values.
 
     entry f(x: f32[1,4,4,2], v: f32[8,1,1,2], w: f32[3,3,8], u: f32[2,1,1,8])
@@ -39,7 +39,7 @@ from ..context import Context
 from ..worth import excess
 from .strips import StripRegion
 
-NUMBERS_OF_STRIPS = (2, 4, 8)  # that are tried: each strip has steps of its own, a limit of the C's length
+NUMBERS_OF_STRIPS = (2, 4, 8)  # that are tried: each strip adds steps, a limit of the C's length
 MOST_REGIONS = 6  # that are tried for a peak: a limit of compile time
 
 # A value: the origin of its node, which rewriting keeps and nodes may share, its index, and its type.
@@ -66,8 +66,8 @@ def _placed(graph: Graph, context: Context) -> int:
 
 
 class _Search:
-    """The regions that are computed in strips, each by the value that it is around, with the axis and the number of the
-    strips, and the graph with them."""
+    """The chosen regions, each with the axis and the number of its strips, and the graph with them. A region is named
+    by the value that it was built around."""
 
     def __init__(self, graph: Graph, context: Context) -> None:
         self.whole = self.graph = graph
@@ -83,7 +83,7 @@ class _Search:
         return True
 
     def _choices(self, context: Context) -> list[tuple[_Seed, int]]:
-        """The values and axes for which strips would make the most bytes narrow that are alive at the peak."""
+        """The values and axes whose regions have the most bytes that are alive at the peak."""
         regions, gains = list(self.chosen), dict[tuple[_Seed, int], int]()
         seen: set[frozenset[tuple[Value, int]]] = set()
         alive = liveness(self.graph, context).at_the_peak
@@ -103,8 +103,8 @@ class _Search:
         return sorted(gains, key=lambda choice: -gains[choice])[:MOST_REGIONS]
 
     def _improved(self, seed: _Seed, axis: int, context: Context) -> bool:
-        """Whether other strips around a value lower the peak: the fewest with which the budget is met or none is alive
-        at the peak, or else the best number."""
+        """Whether other strips around a value lower the peak. The fewest strips are chosen that meet the budget, or
+        with which no strip is alive at the peak; otherwise the best number."""
         least, best = liveness(self.graph, context).height, None
         bound: tuple[int, int] | None = None
         for count in NUMBERS_OF_STRIPS:
@@ -132,7 +132,7 @@ class _Search:
         return True
 
     def _with_strips(self, chosen: Mapping[_Seed, tuple[int, int]]) -> Graph | None:
-        """The graph with these regions in strips; None where that is impossible."""
+        """The graph with these regions in strips; None where a region cannot be."""
         key = _Search, self.whole, tuple(chosen.items())
         return self.context.analysis(key, lambda: self._in_strips(chosen))
 
