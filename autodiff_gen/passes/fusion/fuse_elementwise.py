@@ -1,4 +1,4 @@
-"""Fuse elementwise ops, reductions and picks into groups, each of which becomes one loop nest.
+"""Fuse elementwise ops, reductions and picks into groups. Each group becomes one loop nest.
 
     entry f(x: f32[4])             entry f(x: f32[4])
       %0: f32[4] = tanh(x)           %0: f32[4] = fused(x)

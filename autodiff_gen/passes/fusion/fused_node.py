@@ -1,5 +1,5 @@
-"""From a group of nodes to one fused node, whose region has them. A group that is purely elementwise over dense arrays
-of one shape is flattened, so that one loop runs over all of it.
+"""From a group of nodes to one fused node with the nodes in its region. A group that is purely elementwise over dense
+arrays of one shape is flattened, so that one loop runs over all elements.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ FUSED = define("fused", infer=never, ref=never, vjp=None, lower=Fused())
 def fused_node(
     members: Sequence[Node], stored: Sequence[Value], outside: Callable[[Value], Value] = lambda v: v
 ) -> Node:
-    """One fused node for the members, whose results are the stored ones, flattened where the group is. outside: of what
-    the members read, the operands."""
+    """One fused node for the members, with the stored values as results. It is flattened where the group can be.
+    outside: maps a value that the members read to an operand."""
     params, region, merged = _region(members, stored)
     if merged and not _has_labels(region):  # an equal value of two loops is computed in each
         params, region, _ = _region(members, stored, once=False)
@@ -35,8 +35,8 @@ def fused_node(
 def _region(
     members: Sequence[Node], results: Sequence[Value], once: bool = True
 ) -> tuple[list[Value], Region, bool]:
-    """What the params of a region for the members show, the region, and whether it has fewer nodes. once: what
-    is computed of the same operands again, and is no result, is computed once."""
+    """The values for the params of a region, the region with the members, and whether equal nodes were merged. once:
+    merge nodes that compute the same from the same operands, unless they are results."""
     inside = {r for n in with_free(members) for r in n.results}
     stored = set(results)
     flat = flat_shape(members, inside)

@@ -1,8 +1,8 @@
 """The partition of a graph into groups that become loop nests.
 
 A group is convex (no path leads out of it and back in, control dependences included), its values can share loop
-axes, and its size is capped. What depends on nothing (indices, counts, single constants) is computed again in
-every group that needs it.
+axes, and its size is capped. Nodes without operands (indices, counts, single constants) are computed again in every
+group that needs them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from .flat_loops import flat_shape, wants_a_flat_loop
 from .layers import are_of_different_layers, pass_values_in_loops
 from .phases import PhaseBudget
 
-LARGEST_GROUP = 48  # nodes: a limit of compile time and of what a reader can follow, not of the target
+LARGEST_GROUP = (
+    48  # nodes: limits compile time and the length of a step that a reader can follow, for any target
+)
 
 
 def _is_cheap(node: Node) -> bool:
@@ -34,8 +36,9 @@ def _is_cheap(node: Node) -> bool:
 
 
 class _Barriers:
-    """Which groups are kept apart by a node between them that does not fuse. Such pairs are many, since the gradient of
-    a layer reads values of the forward pass, and far apart: a bit per node answers without a search.
+    """Pairs of groups with a node between them that does not fuse: they stay apart. There are many such pairs, since
+    the gradient of a layer reads values of the forward pass. They are far apart: a bit per node answers without a
+    search.
     """
 
     def __init__(self, dag: OrderedDag[int], fusable: Sequence[bool]) -> None:
@@ -69,7 +72,7 @@ class _Barriers:
 
 
 class Groups:
-    """The growing partition of the graph's nodes; nodes that do not fuse are groups of their own."""
+    """The growing partition of the graph's nodes; a node that does not fuse is a group by itself."""
 
     def __init__(self, graph: Graph, cost: CostTable) -> None:
         self.cost = cost
@@ -95,8 +98,8 @@ class Groups:
         return [n for n in (*sources, *edges.get(node, ())) if n in self.group]
 
     def _dependence_order(self, above: Mapping[int, Sequence[int]]) -> list[int]:
-        """The nodes in an order that control dependences keep too, which may lead against that of the graph: each as
-        late as its readers allow, so that few nodes are between two that are merged."""
+        """The nodes in an order that respects control dependences, which the order of the graph may not. Each node is
+        as late as its readers allow, so that few nodes are between two that are merged."""
         height = dict.fromkeys(above, 0)  # the longest path to a node that nothing reads
         readers = Counter(chain.from_iterable(above.values()))
         done = [g for g in above if not readers[g]]
@@ -114,8 +117,8 @@ class Groups:
         return self._before[node]
 
     def in_dependence_order(self) -> list[Node]:
-        """The nodes in order, but what writes a state after all that read its old value: while those are in groups of
-        their own, they are between it and what it reads."""
+        """The nodes in order, except that a node that writes a state comes after all readers of the old value. As long
+        as these readers are in separate groups, they are between the writer and its operands."""
         done: dict[Node, None] = {}
         for root in self.order:
             pending = [root]
@@ -127,7 +130,7 @@ class Groups:
         return list(done)
 
     def may_merge(self, a: int, b: int) -> bool:
-        """Whether two groups, of which the second reads the first, can share loops and gain by that."""
+        """Whether two groups can share loops and gain by that; the second group reads the first."""
         first, second = self.groups[a], self.groups[b]
         if len(first.nodes) + len(second.nodes) > LARGEST_GROUP or self.barriers.between(a, b):
             return False
@@ -158,8 +161,8 @@ class Groups:
         return bool(self.apart) and not self.apart.isdisjoint(nodes)
 
     def _shape_of_both(self, a: int, b: int) -> Shape | None:
-        """The shape of all arrays that two groups compute, where the second reads those of the first as they are: they
-        surely share loops. None otherwise."""
+        """The one shape of all arrays that two groups compute, if the second group reads arrays of the first without
+        views: the groups then surely share loops. None otherwise."""
         first, second = self.groups[a].shape, self.groups[b].shape
         if first is None or second is None or (first and second and first != second):
             return None
@@ -172,8 +175,8 @@ class Groups:
         return first or second
 
     def _labels(self, nodes: list[Node], known: Labels | None = None) -> Labels | None:
-        """The loops that the nodes share. None where they cannot, or where a product by rows needs the whole of what
-        they only have in part. known: those of some, which read nothing of the others."""
+        """The loops that the nodes share. None where they share none, or where a product by rows reads a whole value
+        that the nodes only have in part. known: the loops of some of the nodes, which read nothing of the others."""
         every = with_free(nodes, self.free.__getitem__)
         inside = {r for n in every for r in n.results}
         if self._wants_a_flat_loop(nodes) and flat_shape(nodes, inside) is None:
@@ -196,8 +199,8 @@ class Groups:
         self.barriers.merge(a, b)
 
     def recompute_cheap(self, graph: Graph) -> None:
-        """Compute cheap values again where they are read, when their operands are in memory anyway, rather
-        than store them.
+        """Compute cheap values again where they are read, instead of storing them, if their operands are in memory
+        anyway.
         """
         roots, updated = graph.homes, set(graph.updates)
         stored = roots | compared_with_their_extremes(graph.nodes)
@@ -238,7 +241,7 @@ class Groups:
             if waits:
                 read = {base(v) for n in again for v in n.operands} - {r for n in again for r in n.results}
                 if node.results[0].type.bytes < sum(v.type.bytes for v in read if not stays(v)):
-                    continue  # it takes less memory than what it would be computed of
+                    continue  # it takes less memory than its sources
             merged = {
                 g: [*self.groups[g].nodes, *(n for n in again if g not in holders[n])]
                 for g in sorted(reading)
@@ -254,8 +257,8 @@ class Groups:
     def _recomputed(
         self, node: Node, readers: int, is_stored: Callable[[Value], bool], updated: set[State], rows: bool
     ) -> list[Node] | None:
-        """The cheap nodes that compute `node` from stored values, or None where so many readers had better load it.
-        rows: whether values smaller than its own, such as a scale of each channel, are stored for that."""
+        """The cheap nodes that compute `node` from stored values; None where a load is cheaper for so many readers.
+        rows: whether smaller values, such as a scale of each channel, are stored for that."""
         again: list[Node] = []
         loaded: set[Value] = set()
         size = planned_size(node.results[0].type.shape)
@@ -285,8 +288,8 @@ class Groups:
 
 
 def _own_shape(node: Node) -> Shape | None:
-    """The shape of an array whose elements are computed of elements at the same index, so that it surely shares loops
-    with what it reads. None for others."""
+    """The shape of an array whose elements are computed from elements at the same index: it surely shares loops with
+    its operands. None for others."""
     if not isinstance(node.op.lower, (Elementwise, RowContraction)):
         return None
     for v in node.operands:
@@ -316,8 +319,8 @@ def grouped(graph: Graph, cost: CostTable) -> Groups:
     for node in groups.in_dependence_order():
         if node not in groups.fusable:
             continue
-        # A node that merely reads a state before this one writes it stays apart: in one loop nest it might
-        # read too late.
+        # A node that only reads a state before this node writes it stays apart: in one loop nest it might read too
+        # late.
         sources = {v.base.node for v in node.operands} & groups.fusable
         for producer in sorted(sources, key=groups.position.__getitem__, reverse=True):
             mine, other = groups.group[node], groups.group[producer]

@@ -1,6 +1,6 @@
-"""Which groups of different layers gain by a common loop nest: where one computes a value and the other reads it in the
-same iteration of a loop, the value need not be stored, or is not loaded again. Otherwise each layer has its own steps,
-whose loops follow each other in any case.
+"""Groups of different layers that gain by a common loop nest. They gain if one group computes a value and the other
+reads it in the same iteration of a loop: the value need not be stored, or is not loaded again. Otherwise each layer has
+its own steps, whose loops follow each other in any case.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ def are_of_different_layers(nodes: Collection[Node]) -> bool:
 def pass_values_in_loops(
     first: Collection[Node], nodes: Sequence[Node], labels: Labels, users: Mapping[Value, Sequence[Node]]
 ) -> bool:
-    """Whether one of `nodes`, which are in topological order, reads in a loop what is computed in it, where one of the
-    two nodes is in `first`, and the other is not. Values without loops may be read anywhere."""
-    outer: dict[Node, set[int]] = {}  # the outermost loops around what a node is computed for
+    """Whether a node reads a value in the loop that computes it, and only one of the two nodes is in `first`. `nodes`
+    are in topological order. Values without loops may be read anywhere."""
+    outer: dict[Node, set[int]] = {}  # node -> the outermost loops around its readers
     first, inside = set(first), set(nodes)
     for n in reversed(nodes):
         loops = _outermost(n, labels, users, inside) | outer.pop(n, set())
@@ -43,8 +43,8 @@ def pass_values_in_loops(
 def _outermost(
     node: Node, labels: Labels, users: Mapping[Value, Sequence[Node]], inside: Collection[Node]
 ) -> set[int]:
-    """The loops over a node's results, but those that every reader sums over inside others; sums over everything have
-    no other loops. Readers inside do not count: they pass theirs on."""
+    """The loops over a node's results, except loops that every reader sums over inside other loops. A sum over
+    everything has the loops of its operand. Readers in `inside` do not count: they pass their loops on."""
     own = tuple(a for r in node.results for a in labels.of[r])
     if isinstance(node.op.lower, Reduce):
         return moving(own) or moving(labels.operands[node])

@@ -1,5 +1,6 @@
-"""The partition of a graph into what becomes one step each: groups of nodes that share loops, and single nodes that
-kernels or regions compute; and which values are stored between them. The groups come from groups.py.
+"""The partition of a graph into parts that become one step each, and the values that are stored between the parts. A
+part is a group of nodes that share loops, or a single node that a kernel or a region computes. The groups come from
+groups.py.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from .store_between_passes import stored_between_passes
 
 @dataclass(frozen=True)
 class Part:
-    """nodes: what one step computes, operands first; stored: the results that are stored; is_loop: whether loops
-    compute them."""
+    """nodes: the nodes that one step computes, operands first; stored: the results that are stored; is_loop: whether
+    loops compute them."""
 
     nodes: Sequence[Node]
     stored: Sequence[Value]
@@ -26,7 +27,7 @@ class Part:
 
 
 def partition(graph: Graph, cost: CostTable) -> list[Part]:
-    """The parts in an order in which each comes after what it reads."""
+    """The parts in an order in which each comes after its operands."""
     groups = grouped(graph, cost)
     needed = groups.needed(graph)
     needed |= stored_between_passes(graph, groups, needed)

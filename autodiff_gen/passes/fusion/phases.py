@@ -1,9 +1,9 @@
-"""Which groups stay apart, so that a step of the generated code belongs to one phase of training: forward, loss,
+"""Groups that stay apart, so that a step of the generated code belongs to one phase of training: forward, loss,
 backward, or the update of one parameter.
 
-Two groups that could share their loops are kept apart unless that costs too much: a value that one computes and the
-other reads is then stored and loaded. A graph spends a small share of its work on such values, so that steps of large
-networks are apart, and small networks keep the fastest loops.
+Two groups that could share their loops are kept apart unless that costs too much: a value that one group computes and
+the other reads is then stored and loaded. A graph spends a small share of its work on such values. Steps of large
+networks are therefore apart, and small networks keep the fastest loops.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ...targets.cost_table import CostTable
 from ..work import work
 
 SHARE = 0.004  # of a graph's work, for values that are stored to keep phases apart
-LARGEST = 1 / 3  # of that, for a single value: so that one large value does not leave nothing for the others
-SMALL = 1 / 1000  # of that is always spent, such as on a scalar
+LARGEST = 1 / 3  # of this budget, for a single value: a large value must leave some for the others
+SMALL = 1 / 1000  # of this budget is always spent, such as on a scalar
 
 
 def phase_of(node: Node) -> tuple[str, str]:
-    """The phase, and of updates the parameter. Where the gradient of a parameter is computed by itself, it belongs to
-    the update."""
+    """The phase, and the parameter for an update. A node of the backward pass that computes the gradient of a parameter
+    belongs to the update."""
     origin = node.origin
     if origin.phase == UPDATE:
         return UPDATE, origin.scope
@@ -39,10 +39,10 @@ def phase_of(node: Node) -> tuple[str, str]:
 
 @dataclass(eq=False)
 class Group:
-    """Nodes that become one loop nest, with the parts and the modules that they belong to. shape: of all arrays that
-    they compute, where these surely share loops; None where they may not. again, early: whether they compute anything
-    again, or of the forward pass; strips: those of which they compute parts, None where they compute the whole of a
-    value."""
+    """Nodes that become one loop nest, with the parts and the modules that they belong to. shape: the shape of all
+    arrays that they compute, where these surely share loops; None where they may not. again: whether a node is a
+    recomputation; early: whether a node belongs to the forward pass; strips: the strips that the nodes belong to, None
+    for nodes that compute a whole value."""
 
     nodes: list[Node]
     parts: set[tuple[str, str]]
@@ -90,7 +90,7 @@ class PhaseBudget:
         return Group([node], *own, origin.again, not is_late(origin), {origin.strip})
 
     def apart(self, first: Group, second: Group) -> bool:
-        """Whether two groups, of which the second reads the first, stay apart; it is then paid for."""
+        """Whether two groups stay apart, where the second reads the first. The budget then pays the cost."""
         a, b = first.parts, second.parts
         of_different_modules = first.modules.isdisjoint(second.modules)
         if a == b and not of_different_modules:
@@ -109,14 +109,14 @@ class PhaseBudget:
         return True
 
     def apart_but_for_numbers(self, first: Group, second: Group) -> bool:
-        """The same, where the second group reads nothing but numbers, and comes from other modules."""
+        """Like `apart`, for a second group that reads only numbers of the first and comes from other modules."""
         if not first.modules.isdisjoint(second.modules):
             return False
         return _are_numbers(_crossing(first, second)) and self.apart(first, second)
 
     def _kept(self, group: Collection[Node]) -> list[Value]:
-        """Values of a group that need not be stored if the group stays apart: nodes of its own part read them, which
-        can join it."""
+        """Values of a group that need not be stored if the group stays apart: only nodes of the same part read them,
+        and these can join the group."""
         inside = set(group)
         found = []
         for n in group:
@@ -128,7 +128,7 @@ class PhaseBudget:
 
 
 def _crossing(first: Group, second: Group) -> set[Value]:
-    """What the second group reads of the first."""
+    """The values of the first group that the second group reads."""
     inside = set(first.nodes)
     return {v.base for n in second.nodes for v in n.operands if v.base.node in inside}
 

@@ -1,5 +1,5 @@
-"""Split the update of a state off a fused node that reads the old value again after it: the update follows in a loop of
-its own, and no copy of the old value is needed.
+"""Split the update of a state off a fused node that reads the old value again after the update. The update follows in a
+separate loop, and no copy of the old value is needed.
 
     %0, w' = fused(x, w):              %0, %1 = fused(x, w):
       %2 = sum(x)                        %2 = sum(x)
@@ -42,7 +42,7 @@ def split_updates(graph: Graph, late: Sequence[tuple[Node, int]]) -> Graph:
 
 @dataclass
 class _Split:
-    """A fused node over new operands, which of its results are computed outside, and which of its parameters show
+    """A fused node over new operands. indices: its results that are computed outside; overwritten: its params that are
     states that it updates inside."""
 
     node: Node
@@ -51,8 +51,8 @@ class _Split:
     overwritten: set[Value]
 
     def results(self) -> tuple[Value, ...] | None:
-        """The results of the two halves in the old order; None where nothing would be left inside, or the updates are
-        read inside."""
+        """The results of the two halves in the old order. None where nothing would be left inside, or where the inside
+        reads the updates."""
         region = self.node.regions[0]
         stays = [r for i, r in enumerate(region.results) if i not in self.indices]
         moved = self._moved(region, stays)
@@ -83,7 +83,8 @@ class _Split:
         return tuple(outer[r] for r in region.results)
 
     def _moved(self, region: Region, stays: Sequence[Value]) -> set[Node] | None:
-        """The updates and the arithmetic that leads to them alone, of values that the node does not overwrite."""
+        """The updates, and arithmetic that only the updates read, if the node does not overwrite its operands. None
+        where an update cannot be moved."""
         read_by = users(region.nodes)
         updates = {region.results[i] for i in self.indices}
         moved: set[Node] = set()
@@ -101,8 +102,8 @@ class _Split:
 
 
 def _views(v: Value) -> Iterator[Value]:
-    """v and what it is a view of, as far as these are views themselves: they are made again of the array, which is
-    what a result can be."""
+    """v and the values that it is a view of, as long as they are views themselves. Views are rebuilt from the array,
+    since only an array can be a result."""
     while v.base is not v:
         yield v
         (v, *_) = v.node.operands

@@ -3,8 +3,8 @@
     for i in n: s += where(y[i] <= 0, 0, d[i])               for i in n: d[i] = where(y[i] <= 0, 0, d[i]); s += d[i]
     for i in n: x[i] = where(y[i] <= 0, 0, d[i]) - s    ->   for i in n: x[i] = d[i] - s
 
-The value takes the place of an operand that nothing else reads, so it needs no memory of its own, and the second pass
-reads it in place of that operand. The cost table says whether a store costs less than the operations and the other
+The value reuses the buffer of an operand that nothing else reads, so it needs no more memory, and the second pass reads
+the value instead of that operand. The cost table says whether a store costs less than the operations and the other
 loads of the second pass.
 """
 
@@ -25,7 +25,7 @@ _Array: TypeAlias = tuple[DType, Shape]
 
 
 def stored_between_passes(graph: Graph, groups: Groups, needed: set[Value]) -> set[Value]:
-    """Such values of all groups, in addition to `needed`, which are stored anyway."""
+    """The values of all groups that are stored between two passes. `needed`: values that are stored anyway."""
     return _Search(graph, groups, needed).found()
 
 
@@ -45,10 +45,10 @@ class _Search:
 
     def _of_group(self, members: list[Node]) -> set[Value]:
         inside = {r for n in members for r in n.results}
-        replaced: dict[Node, Value] = {}  # what a candidate can take the place of
+        replaced: dict[Node, Value] = {}  # candidate -> the array whose buffer it can reuse
         sums: dict[Node, set[Node]] = {}  # the reductions on whose results a node depends
         summed: dict[Node, set[Node]] = {}  # the candidates that such a reduction reads
-        early: dict[Node, set[Node]] = {}  # the candidates that a node computes of what is read at one place
+        early: dict[Node, set[Node]] = {}  # the candidates that a node reads with no reduction between
         twice: set[Node] = set()
         for n in members:
             sources = [v.base.node for v in n.operands if v.base in inside]
@@ -77,8 +77,8 @@ class _Search:
         return found
 
     def _replaced(self, node: Node, inside: set[Value], replaced: dict[Node, Value]) -> Value | None:
-        """A stored array, as large as the result of a cheap elementwise node, which only the node's expression reads:
-        no other group computes the node too."""
+        """A stored array as large as the result of a cheap elementwise node, if only the node's expression reads it.
+        None for other nodes, and for a node that several groups compute."""
         lower = node.op.lower
         if not isinstance(lower, Elementwise) or not lower.cheap or self.times[node] > 1:
             return None
@@ -94,8 +94,9 @@ class _Search:
         return None
 
     def _room(self, members: list[Node], inside: set[Value], sums: dict[Node, set[Node]]) -> Counter[_Array]:
-        """How many more arrays of a size a group may store than it does: as many as it reads last. What it stores in
-        the second pass reuses their buffers, and what it stores in the first pass none that the second one reads."""
+        """How many more arrays of each size a group may store: one for each array that no later step reads. Results of
+        the second pass reuse the buffers of such arrays; results of the first pass reuse none that the second pass
+        reads."""
         own, first = set(members), self.order[members[0]]
         read = {v.base for n in members for v in n.operands} - inside - self.roots
         dying = [
@@ -111,7 +112,8 @@ class _Search:
         return room
 
     def _read_after(self, members: list[Node], inside: set[Value], sums: dict[Node, set[Node]]) -> set[Value]:
-        """What is read after a sum of the group is complete, by expressions that nothing stores."""
+        """The values that a group reads after one of its sums is complete, directly or through expressions that are not
+        stored."""
         found: set[Value] = set()
         pending = [
             v.base for n in members if sums[n] and not isinstance(n.op.lower, Reduce) for v in n.operands
@@ -142,5 +144,5 @@ class _Search:
 
 
 def _array(v: Value) -> _Array:
-    """What is equal for arrays that can take each other's place."""
+    """A key that is equal for arrays that can reuse each other's buffer."""
     return v.type.dtype, tuple(d for d in v.type.shape if d != 1)
