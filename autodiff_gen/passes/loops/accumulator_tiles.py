@@ -6,9 +6,9 @@
             sum += x[i, c]                         for c from c0 to c0 + 15: sum[c - c0] += x[i, c]
         y[c] = sum * f                         for c from c0 to c0 + 15: y[c] = sum[c - c0] * f
 
-Memory is read in the order in which it is stored, what does not depend on c is loaded once for a tile, and the sums do
-not wait for each other. Each sum still adds its terms in the same order: the result has the same bits. Compilers unroll
-the inner loops and keep the accumulators in registers, if there are enough.
+Memory is read in the order in which it is stored, values that do not depend on c are loaded once for a tile, and the
+sums do not wait for each other. Each sum still adds its terms in the same order: the result has the same bits.
+Compilers unroll the inner loops and keep the accumulators in registers, if there are enough.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .loops import AccumulatorTile, Body, Root, RootStep, chains
 
 
 def tile_accumulators(nest: LoopNest) -> LoopNest:
-    """The nest, every reduction tiled for which it pays, but those that are written out."""
+    """The nest, in which every reduction is tiled for which that pays, except reductions that are written out."""
     if any(root.reduced for root in nest.roots.values()):
         while computed := set(_computed_for_tiles(nest.top, nest)):
             nest.promote(computed)
@@ -38,7 +38,7 @@ def tile_accumulators(nest: LoopNest) -> LoopNest:
 
 
 def _computed_for_tiles(body: Body, nest: LoopNest) -> Iterator[Node]:
-    """What the terms of sums that are tiled compute for each of them, and not for each term: it is stored before."""
+    """Nodes that the terms of a tiled sum compute once for the whole sum, not for each term: they are stored before."""
     for chain in chains(body):
         found = _accumulators(chain[-1], nest)
         if found is None or not _tiled_loops(chain, nest, found):
@@ -72,8 +72,9 @@ def _tiled_loops(chain: list[Body], nest: LoopNest, sums: _Sums) -> tuple[list[B
 
 @dataclass(frozen=True)
 class _Sums:
-    """The reductions in a loop: how many accumulators and rows a loop over terms needs at most, which rows the terms
-    read, what one iteration computes for all of its terms, and whether it stores them."""
+    """The reductions in a loop. arrays: the most accumulators and rows that a loop over terms needs; rows: the rows
+    that the terms read; computed: nodes that one iteration computes for all of its terms; stores: whether terms are
+    stored."""
 
     arrays: int
     rows: set[Value]
@@ -82,7 +83,7 @@ class _Sums:
 
 
 def _accumulators(body: Body, nest: LoopNest) -> _Sums | None:
-    """Those of `body`, where it is reductions, each alone in its loops, and steps between them."""
+    """The reductions of `body`. None unless `body` has only loops of reductions, and steps between them."""
     arrays, stores = 0, False
     rows: set[Value] = set()
     computed: set[Node] = set()
@@ -124,9 +125,10 @@ def _is_plain(root: Root, nest: LoopNest) -> bool:
 
 
 def _terms_fit(root: Root, kept: Body, nest: LoopNest, loads: set[Value], computed: set[Node]) -> bool:
-    """Adds to `loads` what changes with the kept loop and not with the innermost reduced one, which registers hold,
-    and to `computed` what is no load yet. What changes with another loop too cannot be stored: each term computes it
-    again. False where that does not pay, where memory is not read row by row, or where a term calls a function."""
+    """Adds to `loads` the values that change with the kept loop and not with the innermost reduced one: registers hold
+    them. Adds to `computed` the nodes that must be stored for that. A value that changes with another loop too cannot
+    be stored: each term computes it again. False where that does not pay, where memory is not read row by row, or where
+    a term calls a function."""
     innermost, is_row = root.inner.axis, _is_row(kept, root, nest)
     if not is_row and has_wide_vectors(nest.cost):
         return False
@@ -167,8 +169,8 @@ def _is_row(kept: Body, root: Root, nest: LoopNest) -> bool:
 
 
 def _runs_are_independent(runs: list[list[Root]], kept: Body, nest: LoopNest) -> bool:
-    """Whether steps between reductions compute nothing expensive twice, and read from each other only what is in
-    memory anyway, or one element of a row for many terms."""
+    """Whether steps between reductions compute nothing expensive twice, and read from each other only values that are
+    in memory anyway, or one element of a row for many terms."""
     results = {base(v) for v in nest.region.results}
     rows = all(_is_row(kept, r, nest) for r in nest.roots.values() if r.reduced and kept.encloses(r.inner))
     seen: set[Node] = set()

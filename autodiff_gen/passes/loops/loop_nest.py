@@ -1,7 +1,7 @@
-"""From a fused node to a loop nest: which loops there are, what is computed in each, and what must be kept in
+"""From a fused node to a loop nest: the loops, the values that each loop computes, and the values that must be kept in
 memory.
 
-Only *roots* have a place of their own (placement.py): results, reductions, rows of products, expensive values that
+Only *roots* have statements in the nest (placement.py): results, reductions, rows of products, expensive values that
 several loops want, and values that are compared with their extremes. All else is written into the expressions of the
 roots (expressions.py).
 """
@@ -35,7 +35,7 @@ class LoopNest(Placement):
         self.promote([n for n in self.nodes if n in once])
 
     def promote(self, nodes: Collection[Node]) -> None:
-        """Place all roots, `nodes` in addition to those which must be."""
+        """Place all roots: `nodes`, and the nodes that must be roots."""
         self.promoted |= set(nodes)
         while True:
             self.place()
@@ -64,8 +64,8 @@ class LoopNest(Placement):
         return None
 
     def _computed_per_element(self) -> set[Node]:
-        """Values of few axes that would be computed in each iteration of a loop, though they do not change along one
-        around it: a scale per channel, for every sample anew. The largest such expressions which cost less to store."""
+        """Values of few axes that a loop would compute in each iteration, though they do not change along a loop around
+        it: a scale per channel, once more for every sample. Only the largest expressions that cost less to store."""
         found: set[Node] = set()
         for root in (*self.roots.values(), *self.pieces):
             pending, seen = [root.node], {root.node}
@@ -90,7 +90,7 @@ class LoopNest(Placement):
         return found
 
     def _is_worth_storing(self, node: Node, around: set[int], own: set[int]) -> bool:
-        """Whether an elementwise value of the axes `own` is stored, rather than computed in loops over `around`."""
+        """Whether an elementwise value over the axes `own` is stored, rather than computed in loops over `around`."""
         operations, loads, pending = 0, set[Value](), {node}
         work = False
         while pending:
@@ -165,7 +165,7 @@ class LoopNest(Placement):
         return out
 
     def _scratch_of(self, v: Value, root: Root, common: Sequence[Body]) -> Scratch:
-        """Memory for what one iteration of the loops `common` to the root and its readers computes."""
+        """Memory for the elements that one iteration of the loops `common` to the root and its readers computes."""
         within = {b.axis for b in common}
         path = root.home.path if root.node in self.summed else ()
         blocks = {b.axis: b.of for b in path if b.of is not None and b.of in common}
@@ -179,5 +179,5 @@ class LoopNest(Placement):
 
     @property
     def scratch_bytes(self) -> int:
-        """What the nest needs for itself while it runs."""
+        """The memory that the nest needs in addition while it runs."""
         return sum(planned_size(s.shape) * s.dtype.size for s in self.scratch.values())

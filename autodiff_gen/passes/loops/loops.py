@@ -1,4 +1,4 @@
-"""The loops of a nest: which bodies are inside which, and which statements of which roots are in each."""
+"""The loops of a nest: how bodies are nested, and the statements of roots in each body."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Body:
 
 @dataclass(eq=False)
 class Root:
-    """A node with a place of its own. `nest` are its loops, outermost first; the last `reduced` of them are
+    """A node that has statements in the nest. `nest` are its loops, outermost first; the last `reduced` of them are
     reduced over.
     """
 
@@ -61,7 +61,7 @@ class Root:
     home: Body = field(init=False)  # where the finished value can be read as a local
     inner: Body = field(init=False)  # where its innermost statement is
     tile: AccumulatorTile | None = None
-    inner_loops: int = 0  # how many of the reduced loops have sums of their own, which are added up
+    inner_loops: int = 0  # how many of the reduced loops compute partial sums, which are added up
 
     @property
     def reads(self) -> tuple[Value, ...]:
@@ -86,9 +86,9 @@ class AccumulatorTile:
 
 @dataclass(eq=False)
 class RootStep:
-    """One statement of a root: "begin" declares accumulators, "step" accumulates or stores, "finish" stores
-    what was reduced. "begin part" and "add part" are around the inner loops of a sum in two steps. "load rows" declares
-    and fills the local arrays of a tile of rows, for all steps in the loop of this one.
+    """One statement of a root: "begin" declares accumulators, "step" accumulates or stores, "finish" stores the reduced
+    values. "begin part" and "add part" are around the inner loops of a sum in two steps. "load rows" declares and fills
+    the local arrays of a tile of rows, for all steps in the same loop.
     """
 
     root: Root
@@ -96,7 +96,7 @@ class RootStep:
 
 
 def chains(body: Body) -> list[list[Body]]:
-    """The loops in `body`, each with those that are alone in it."""
+    """The loops in `body`, each followed by the nested loops that are the only item of the loop around them."""
     found = []
     for item in body.items:
         if isinstance(item, Body):
@@ -108,13 +108,13 @@ def chains(body: Body) -> list[list[Body]]:
 
 
 def roots_of(item: Body | RootStep) -> set[Root]:
-    """The roots that have a statement in a loop, or that of a step."""
+    """The roots that have a statement in a loop, or the root of a step."""
     return {s.root for s in item.steps()} if isinstance(item, Body) else {item.root}
 
 
 @dataclass(frozen=True)
 class Scratch:
-    """Memory that a nest needs for itself while it runs. `blocks`, of a block of a product: the loops over blocks
+    """Memory that a nest needs in addition while it runs. `blocks`, for a block of a product: the loops over blocks
     along both axes, None where one block is all; `transposed`: it is stored column by column."""
 
     value: Value
@@ -126,7 +126,7 @@ class Scratch:
 
     @property
     def layout(self) -> Strided:
-        """Where its elements are."""
+        """Where the elements are stored."""
         if not self.transposed:
             return dense(self.shape)
         return Strided(self.shape, row_major(self.shape[::-1])[::-1])

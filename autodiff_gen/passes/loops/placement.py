@@ -1,4 +1,4 @@
-"""Where the roots of a loop nest are computed: each enters an open loop wherever its operands are ready."""
+"""Where the roots of a loop nest are computed: each root enters an open loop wherever its operands are ready."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .partial_sums import inner_loops, is_longer_outside
 
 class Placement:
     """The roots of a fused region in loops. `promoted`: values that are roots though they need not be.
-    in_order_of_sums: whether what is computed of the same such value as a sum is in the loops of the sum."""
+    in_order_of_sums: whether values computed from a promoted value are in the loops of a sum that reads it."""
 
     def __init__(self, region: Region, in_order_of_sums: bool) -> None:
         self.region, self.in_order_of_sums = region, in_order_of_sums
@@ -29,7 +29,7 @@ class Placement:
     # Axes
 
     def _axis_order(self) -> list[int]:
-        """Loop axes, outermost first: as the axes of the largest values follow each other, the axes of products by rows
+        """Loop axes, outermost first, in the order of the axes of the largest values. Axes of products by rows come
         before others."""
         every = [self.labels.of[n.results[0]] for n in self.nodes if isinstance(n.op.lower, RowContraction)]
         every += [*self.labels.operands.values(), *self.labels.of.values()]
@@ -98,8 +98,8 @@ class Placement:
                 self._reach[node] = self._needs(node, node.operands)
 
     def _nests_of_summed(self, results: set[Node]) -> dict[Node, tuple[int, ...]]:
-        """The elementwise results whose elements a reduction reads in another order than the order in memory, and its
-        loops, which they join: they are stored while they are added up."""
+        """Elementwise results that a reduction reads in another order than the order in memory, with the loops of the
+        reduction. The results join these loops: they are stored while they are added up."""
         found: dict[Node, tuple[int, ...]] = {}
         for node in self.nodes:
             pending = [v.base.node for v in node.operands] if isinstance(node.op.lower, Reduce) else []
@@ -114,13 +114,13 @@ class Placement:
                     pending += [v.base.node for v in n.operands]
                 elif own != nest and {*own} == {*nest} and not self._computes_work(n, results):
                     found.setdefault(n, nest)
-                    pending += [v.base.node for v in n.operands]  # what is stored on the way
+                    pending += [v.base.node for v in n.operands]  # results that n is computed from
         return {**found, **self._nests_of_promoted(results)} if self.in_order_of_sums else found
 
     def _nests_of_promoted(self, results: set[Node]) -> dict[Node, tuple[int, ...]]:
-        """The elementwise values of which one is computed of a promoted value that a sum reads in another order than
-        that of memory, and the loops of the sum."""
-        read: dict[Node, set[Node]] = {}  # of each node, the promoted ones of which it is computed
+        """Elementwise nodes computed from a promoted value that a sum over the same axes reads too, with the loops of
+        the sum."""
+        read: dict[Node, set[Node]] = {}  # node -> the promoted nodes that it is computed from
         sums: dict[Node, tuple[int, ...]] = {}
         for node in self.nodes:
             sources = {v.base.node for v in node.operands if v.base in self.inside} - results
@@ -142,7 +142,7 @@ class Placement:
         return self._nest(self.labels.of[node.results[0]])
 
     def _computes_work(self, node: Node, results: set[Node]) -> bool:
-        """Whether the expression of a result has what costs more than a load, such as random numbers."""
+        """Whether the expression of a result has an operation that costs more than a load, such as a random number."""
         pending, seen = [node], {node}
         while pending:
             n = pending.pop()
@@ -155,7 +155,7 @@ class Placement:
         return False
 
     def _place_pieces(self, node: Node) -> None:
-        """One root for each window of what is assembled, after one for the fill, where there are gaps."""
+        """One root for each window of an assembled value, after a root for the fill, where there are gaps."""
         (y,) = node.results
         pieces = self.labels.pieces[node]
         partial = moving(self.labels.of[y]) - set(pieces[0])
@@ -173,8 +173,8 @@ class Placement:
             self._insert(root)
 
     def _needs(self, node: Node, reads: tuple[Value, ...]) -> dict[Root, set[int]]:
-        """The roots that `node` reads with these operands, itself or through what is written into its
-        expression, and the axes that must be complete.
+        """The roots that `node` reads with these operands, directly or through nodes written into its expression, and
+        the axes that must be complete.
         """
         out: dict[Root, set[int]] = {}
         for k, v in enumerate(reads):
@@ -215,8 +215,8 @@ class Placement:
         root.inner = body
 
     def _first_place(self, root: Root, body: Body) -> int:
-        """Where in `body` a step is inserted: a promoted value as early as possible, so that sums which read it and
-        sums which do not share their loops."""
+        """Where in `body` a step is inserted. A promoted value comes as early as possible, so that sums that read it
+        and sums that do not can share their loops."""
         if root.node not in self.promoted:
             return len(body.items)
         reads = [k for k, item in enumerate(body.items) if not root.needs.keys().isdisjoint(roots_of(item))]
@@ -239,7 +239,7 @@ class Placement:
         body.items.append(loop)
         return loop
 
-    # What is written into the expressions of roots
+    # Nodes written into the expressions of roots
 
     def is_inlined(self, v: Value) -> bool:
         """Whether a value of the region is computed where it is read."""

@@ -1,4 +1,4 @@
-"""Blocks of a product that an elementwise rule consumes, such as a weight gradient and the update of Adam:
+"""Blocks of a product that an elementwise rule consumes, such as a weight gradient that Adam's update reads:
 
     for i in 64:                                     for i0 in 0, 4, ... 60:
         p[6] = row i of a . b               ->           p[4, 6] = rows i0 to i0 + 3 of a . b

@@ -1,12 +1,12 @@
-"""Tiles of rows: values that change with the innermost loop alone stay in registers while the loops around it run.
+"""Tiles of rows: values that change only with the innermost loop stay in registers while the loops around it run.
 
     for i in n:                                    for c0 in 0, 4, ... 60:
         for c in 64:                                   s[4] = scale[c0], ... scale[c0 + 3]
             y[i, c] = x[i, c] * scale[c]     ->        for i in n:
                                                            for c in c0, ... c0 + 3: y[i, c] = x[i, c] * s[c - c0]
 
-Compilers cannot do it: as far as they know, what is stored to y may be an element of scale. What is computed of such
-values alone is one too.
+Compilers cannot do it: they must assume that a store to y changes an element of scale. Values computed only from such
+values also qualify.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def _tile_of(chain: list[Body], nest: LoopNest) -> int | None:
 
 
 def _rows(inner: Body, nest: LoopNest) -> set[Value]:
-    """What the statements of a loop read that changes with this loop and with none around it; empty where they do more
-    than compute elements without calling functions."""
+    """The values that the statements of a loop read and that change only with this loop. Empty where a statement is not
+    elementwise, or calls a function."""
     loads: set[Value] = set()
     for item in inner.items:
         if isinstance(item, Body) or not isinstance(item.root.node.op.lower, Elementwise):
@@ -74,7 +74,7 @@ def _rows(inner: Body, nest: LoopNest) -> set[Value]:
 
 
 def _loads_of(root: Root, inner: Body, nest: LoopNest, loads: set[Value]) -> bool:
-    """Adds the rows that a root reads; False where it computes something else than elements."""
+    """Adds the rows that a root reads; False where the root is not purely elementwise, or calls a function."""
     params = set(nest.region.params)
     pending = [(root.node.results[0], nest.labels.of[root.node.results[0]])]
     seen: set[tuple[Value, Axes]] = set()
@@ -96,7 +96,7 @@ def _loads_of(root: Root, inner: Body, nest: LoopNest, loads: set[Value]) -> boo
 
 
 def _rewrite(chain: list[Body], columns: int, nest: LoopNest) -> None:
-    """Puts the loops of the chain into one over blocks of columns, unless one block is all of them."""
+    """Puts the loops of the chain into a loop over blocks of columns, unless one block has all columns."""
     outermost, inner = chain[0], chain[-1]
     parent = outermost.parent
     assert parent is not None

@@ -1,5 +1,5 @@
-"""The loop nest of a fused node. Nodes of the same structure, such as nodes of equal layers, have one nest together:
-the nest over the region of the first of them. Names in generated code are the names of each node's own values.
+"""The loop nest of a fused node. Nodes of the same structure, such as nodes of equal layers, share the nest over the
+region of the first node. Names in generated code are the names of each node's own values.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def nest_of(node: Node, context: Context) -> LoopNest:
 
 
 def _with_tiles(region: Region, cost: CostTable) -> LoopNest:
-    """The nest with tiles of sums and rows. Elementwise values are in the order of sums that are computed of the same
-    values where a nest stores fewer of those."""
+    """The nest with tiles of sums and rows. Elementwise values are in the order of sums that read the same values,
+    where the nest then stores fewer of these."""
 
     def tiled(in_order_of_sums: bool) -> LoopNest:
         return tile_rows(tile_accumulators(LoopNest(region, cost, in_order_of_sums)))
@@ -59,7 +59,7 @@ def _values(region: Region) -> list[Value]:
 
 
 def _structure(node: Node) -> Hashable:
-    """Equal for fused nodes whose regions compute the same of operands with the same types and layouts."""
+    """Equal for fused nodes whose regions compute the same from operands with the same types and layouts."""
     region = node.regions[0]
     number = {v: k for k, v in enumerate(region.params)}
     keys = []

@@ -14,7 +14,7 @@ _TERMS = 8  # the most terms of a sum that is written out
 
 
 def written_out(roots: Mapping[Node, Root], inside: Collection[Value]) -> dict[Root, Body]:
-    """Sums of a few terms that have a loop of their own, each with its outermost reduced loop: they become one
+    """Sums of a few terms in loops with no other statements, each with its outermost reduced loop: they become one
     expression."""
     out: dict[Root, Body] = {}
     for root in roots.values():
