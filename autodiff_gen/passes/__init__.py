@@ -1,11 +1,11 @@
 """Rewrites of graphs, one per file; lowering/pipeline.py has their order.
 
 training/: from a model to its entries: the mode, gradients, updates, constants, the guard
-layout/: the order of axes in memory, and copies of what no view shows
+layout/: the order of axes in memory, and copies of values that no view can show
 parts/: compute only the parts of values that are read
 simplify/: constants, equal values, joined values, dead results
-calls/: which calls of kernels there are, and what a call computes with its product
-memory/: values are computed again, in micro-batches, in strips, or stored as bits
+calls/: which nodes become kernel calls, and the work that a call fuses with its product
+memory/: recompute values, compute them in micro-batches or strips, or store them as bits
 fusion/: which nodes become one loop nest
 loops/: the loops of a nest, and the values that the loops store for each other
 arena_use.py, worth.py: how much of the arena a graph takes, and whether less is worth the time

@@ -1,5 +1,5 @@
-"""What a graph takes of the arena, without planning it: its partition into steps, the memory that they may reuse, and
-what their kernels need.
+"""The part of the arena that a graph takes, estimated without planning: its partition into steps, the memory that steps
+may reuse, and the scratch memory of kernels.
 
 The analysis counts the buffers that the planner will place, and the copies that `copy_insertion` will insert.
 """
@@ -83,8 +83,8 @@ def _of_node(
     arena: Mapping[Value, int],
     context: Context,
 ) -> Computation:
-    """The computation of a node by a kernel, or by the steps of its regions. arena: the values there that are read,
-    with the number of parts that read them."""
+    """The computation of a node by a kernel, or by the steps of its regions. arena: the values in the arena that are
+    read, with the number of parts that read each."""
     scratch = 0
     reuses: dict[Value, Sequence[Value]] = {}
     (*others, result) = node.results
@@ -115,7 +115,8 @@ def _of_region(region: Region, context: Context) -> int:
 
 
 def _without_sum(v: Value, region: Region, users: Mapping[Value, int]) -> Value:
-    """The product that its kernel adds to a carry, where the result v of a region is that sum; otherwise v."""
+    """If the result v of a region adds a product to a carry, the product, since its kernel adds to the carry in place;
+    otherwise v."""
     if v.node.op.signs == (1, 1) and any(u in region.params for u in v.node.operands):
         for u in v.node.operands:
             way = whole_views(u)
@@ -151,7 +152,7 @@ def _scratch_of_loops(part: Part, context: Context) -> int:
 
 
 def _structure(part: Part) -> Hashable:
-    """Equal for parts that compute the same of operands with the same types and layouts."""
+    """Equal for parts that compute the same from operands with the same types and layouts."""
     number: dict[Value, Hashable] = {}
     keys = []
     for n in part.nodes:

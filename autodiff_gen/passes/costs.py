@@ -16,7 +16,7 @@ from ..targets.cost_table import BLOCK, WIDE, CostTable
 def product_is_inlined(cost: CostTable, m: Size, k: Size, n: Size, by_rows: bool) -> bool:
     """Whether a product [m,k] . [k,n] is computed by loops. They read and write no product in memory, since they join
     the loops around them; the kernel's product is stored, and loaded where it is used. by_rows: rows of the first
-    factor are contiguous, so that a kernel with tiles computes fewer of them than a tile has one by one."""
+    factor are contiguous. A kernel with tiles then computes the rows one by one if they are fewer than a tile has."""
     rows, inner, columns = planned((m, k, n))
     results = rows * columns
     is_vector = 1 in (rows, columns)
@@ -50,8 +50,8 @@ def addition_is_inlined(cost: CostTable, size: int) -> bool:
 def result_is_finished_in_loops(
     cost: CostTable, operands: int, residual: bool, limits: bool, in_arena: bool
 ) -> bool:
-    """Whether loops finish the result of a kernel, by so many operands, one of them a `residual` of all elements, and
-    by limits. in_arena: the result is in the arena, where loops can move it in blocks."""
+    """Whether loops, and not the kernel, finish a kernel's result with this number of operands and with limits.
+    residual: one operand has all elements; in_arena: the result is in the arena, where loops can move it in blocks."""
     moved = (operands + 1) * cost.load + cost.store
     moved = moved / BLOCK if in_arena and cost.block_moves else moved + cost.loop
     in_loops = moved + operands * cost.arithmetic + limits * cost.limit
@@ -59,29 +59,29 @@ def result_is_finished_in_loops(
 
 
 def is_recomputed(cost: CostTable, operations: int, loads: int, readers: int) -> bool:
-    """Whether a value that takes these operations, on operands of which so many are loaded, is computed again by each
-    of its readers, or stored once and loaded by each."""
+    """Whether each reader of a value computes it again, rather than loading a value that is stored once. Computing it
+    takes these operations and loads."""
     again = readers * (operations * cost.arithmetic + loads * cost.load)
     return again <= cost.store + cost.arena + readers * cost.load
 
 
 def is_stored_between_passes(cost: CostTable, operations: int, loads: int) -> bool:
-    """Whether a value that a second pass would compute again, by so many operations, on so many loads in addition to
-    the operand whose place it can take, is stored in the first."""
+    """Whether a first pass stores a value that a second pass would compute again, by these operations and loads. The
+    load of the operand whose buffer the value reuses is not counted."""
     return cost.store < operations * cost.arithmetic + loads * cost.load
 
 
 def is_computed_once(cost: CostTable, operations: int, loads: int, iterations: int, elements: int) -> bool:
-    """Whether a value that takes these operations, on so many loads, is stored once for each of its `elements`, rather
-    than computed in each of so many iterations of the loops around."""
+    """Whether a value that takes these operations and loads is stored once for each of its `elements`, rather than
+    computed in each of the `iterations` of the loops around it."""
     again = operations * cost.arithmetic + loads * cost.load
     once = elements * (again + cost.store + cost.arena + cost.loop)
     return once + iterations * cost.load < iterations * again
 
 
 def rows_are_kept(cost: CostTable, rows: int, iterations: int, extent: int, columns: int) -> bool:
-    """Whether loops over rows of `extent` elements go over blocks of so many columns, whose elements of `rows` arrays
-    that are the same for all rows stay in registers. In vectors, rows are better read one after the other."""
+    """Whether loops over rows of `extent` elements iterate over blocks of `columns` columns. `rows` arrays are the same
+    for all rows: their elements in a block stay in registers. In vectors, rows are better read one after the other."""
     row_by_row = iterations * (extent * (rows * cost.load + cost.loop) + cost.loop)
     blocks = extent / columns
     in_blocks = blocks * (columns * (rows * (cost.load + cost.store) + cost.loop) + iterations * cost.loop)
@@ -89,17 +89,18 @@ def rows_are_kept(cost: CostTable, rows: int, iterations: int, extent: int, colu
 
 
 def rows_are_read_by_blocks(cost: CostTable, rows: int, extent: int) -> bool:
-    """Whether loops over rows of `extent` elements read blocks of them one after the other, with those of so many rows
-    that stay the same: an instruction that loads a block moves a pointer to the next one too."""
+    """Whether loops over rows of `extent` elements read a row block by block, together with blocks of `rows` arrays
+    that are the same for all rows. The instruction that loads a block also moves the pointer to the next block."""
     is_wide = extent % WIDE == 0 and cost.registers >= rows * BLOCK
     fits = is_wide or cost.registers >= 2 * rows * BLOCK
     return cost.block_moves and extent % BLOCK == 0 and extent > cost.registers and fits
 
 
 def columns_of_a_tile(cost: CostTable, extent: int, most: int) -> int:
-    """How many columns of rows of `extent` elements are kept at a time: as few as divide the row, as code grows with
-    them, but so many that the end of an iteration costs less than an operation on each, if that is possible, and those
-    that one instruction loads, if the board has it. 0 if no block of at most `most` divides the row."""
+    """How many columns of rows of `extent` elements are kept at a time: a block that one instruction loads, if the
+    board has such an instruction. Otherwise the fewest columns that divide the row, since code grows with them. If
+    possible, the end of an iteration costs less than an operation on each column. 0 if no block of at most `most`
+    divides the row."""
     if cost.block_moves and extent % BLOCK == 0 and most >= BLOCK:
         return BLOCK
     blocks = [d for d in divisors(extent) if 1 < d <= most]
@@ -107,24 +108,24 @@ def columns_of_a_tile(cost: CostTable, extent: int, most: int) -> int:
 
 
 def is_gathered_once(cost: CostTable, elements: int, macs: int, is_tiled: bool = True) -> bool:
-    """Whether an operand whose rows are not contiguous is copied before a call of so many multiply-accumulates. The
-    kernel would gather each element for every tile of results that it is a factor of, or for every result."""
+    """Whether an operand whose rows are not contiguous is copied before a call of `macs` multiply-accumulates. The
+    kernel would gather each element for every tile of results that reads it, or for every result."""
     copy = elements * (cost.load + cost.store + cost.loop + cost.arena)
     return copy < macs / (cost.gemm.tile if is_tiled else 1) * (cost.load + cost.store + cost.loop)
 
 
 def windows_are_copied(cost: CostTable, elements: int, filters: int, run: int, whole: int) -> bool:
-    """Whether the windows of an image, so many elements, are copied for a product with so many filters. A kernel
-    begins anew, as for a result, after `run` elements of a window that are next to each other in the image; of a copy,
-    all elements of a window, `whole`, are. A kernel without tiles has no registers to load anew."""
+    """Whether the windows of an image, with this number of elements, are copied for a product with `filters` filters.
+    A kernel starts again after `run` elements of a window, which are adjacent in the image. In a copy, all `whole`
+    elements of a window are adjacent. A kernel without tiles has no registers to load again."""
     copy = elements * (cost.load + cost.store + cost.arena + cost.loop / run)
     begun = elements * filters * cost.gemm.result * (1 / run - 1 / whole)
     return cost.gemm.tile > 1 and copy < begun
 
 
 def image_is_padded(cost: CostTable, elements: int, calls: int, terms: int) -> bool:
-    """Whether an image of so many elements is copied with its padding, so that kernels need not call those for vectors
-    for windows that the border cuts, but add up so many more products, with 0."""
+    """Whether an image of `elements` elements is copied with its padding. Kernels then save `calls` calls of kernels
+    for vectors for windows that the border cuts, but add up `terms` more products with 0."""
     copy = elements * (cost.load + cost.store + cost.arena)
     return copy < calls * cost.gemv.call - terms * cost.gemv.term
 
@@ -133,8 +134,8 @@ def block_of_a_product(
     cost: CostTable, rows: int, inner: Size, columns: int, gathered: bool, counts: Sequence[int] = ()
 ) -> tuple[int, int] | None:
     """How many rows and columns of a product [rows,inner] . [inner,columns] are computed at a time before they are
-    consumed, never all; None: row by row, each of the first factor's collected first if `gathered`. counts: so many
-    rows may be computed at a time, and whole ones, where that is not free."""
+    consumed, never all. None: row by row. gathered: each row of the first factor is then collected first. counts: the
+    numbers of rows that may be computed at a time, as whole rows; empty where a block may have any size."""
     (terms,) = planned((inner,))
     kernel = cost.gemm.total((1, columns), terms) if counts else cost.gemv.total((columns,), terms)
     row = kernel + gathered * terms * (cost.load + cost.store + cost.loop)
@@ -167,10 +168,10 @@ def flat_loop_pays(cost: CostTable, extents: Sequence[int], size: int) -> bool:
 
 
 def accumulator_tile(cost: CostTable, extents: Sequence[Size], most: int) -> tuple[int, int]:
-    """The tile of the loops of these extents, outermost first, whose iterations compute a sum each: how many of the
-    innermost ones are in it completely, and 0; or 1, and the size of the innermost one's blocks; or 0, 0. A tile is as
-    large as `most` accumulators allow; blocks are what one instruction loads, if the board has it, or else whole
-    vectors where the extent is."""
+    """The tile of loops that compute a sum in each iteration: the number of innermost loops in the tile, and 0; or 1,
+    and the size of the innermost loop's blocks; or 0, 0. extents: of the loops, outermost first. A tile is as large as
+    `most` accumulators allow. A block is loaded by one instruction, if the board has it; otherwise blocks are whole
+    vectors where the extent allows."""
     loops, iterations = 0, 1
     for extent in reversed(extents):
         if not isinstance(extent, int) or iterations * extent > most:
@@ -194,9 +195,9 @@ def has_wide_vectors(cost: CostTable) -> bool:
 
 
 def terms_are_repeated(cost: CostTable, operations: int, again: int) -> bool:
-    """Whether the terms of a tile of sums, each of which takes so many operations and loads, are computed for adjacent
-    sums together, though `again` of the operations are then not shared by the terms of one sum. In return they share
-    the loop, and are computed in vectors."""
+    """Whether adjacent sums of a tile compute their terms together. A term takes `operations` operations and loads;
+    `again` of them are then not shared by the terms of one sum. In return the terms share the loop, and are computed in
+    vectors."""
     together = (operations + again) * cost.arithmetic / cost.vector
     return together <= operations * cost.arithmetic + cost.loop
 
@@ -216,8 +217,8 @@ def loads_of_a_product(tile: Sequence[int]) -> float:
 
 
 def _sums(cost: CostTable, sums: int, tile: Sequence[int], terms: int, term: float) -> float:
-    """Loops for so many sums of so many terms, each of which takes `term`. The sums of a tile share the loop over their
-    terms."""
+    """The cost of loops for `sums` sums of `terms` terms; each term costs `term`. The sums of a tile share the loop
+    over their terms."""
     return sums * (terms * (term + cost.loop / math.prod(tile)) + cost.loop)
 
 

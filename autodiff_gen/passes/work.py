@@ -18,19 +18,19 @@ FUNCTION = 40  # operations in exp, tanh, ... of ag_math.h, on every core
 
 @dataclass(frozen=True)
 class Work:
-    """Of an entry: multiply-accumulates of its products, and about how many instructions it takes."""
+    """The multiply-accumulates of an entry's products, and about how many instructions the entry takes."""
 
     macs: int
     instructions: float
 
 
 def work_of(nodes: Sequence[Node], cost: CostTable) -> Work:
-    """Of all of them; products as kernels compute them, in tiles."""
+    """The work of all nodes; products are counted as kernels compute them, in tiles."""
     return Work(sum(map(_macs, nodes)), sum(_work(n, cost, _in_tiles) for n in nodes))
 
 
 def work(nodes: Iterable[Node], cost: CostTable) -> float:
-    """Of all of them."""
+    """About how many instructions all nodes take."""
     return sum(_work(n, cost, _by_terms) for n in nodes)
 
 

@@ -1,5 +1,5 @@
-"""Whether a graph is worth its time: what it takes of the arena against the time that it takes, in place of another
-graph that computes the same.
+"""Whether a graph is worth its time: the arena and the time that it takes are weighed against another graph that
+computes the same.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def _peak_in_order(nodes: Sequence[Node], homes: Collection[Value]) -> int:
 
 
 def is_worth_its_time(new: Graph, old: Graph, context: Context) -> bool:
-    """Whether `new` takes so much less of the arena than `old` that it may take its time: by the cost table, or in any
-    case where `old` exceeds the budget; true until the target is known."""
+    """Whether `new` takes so much less of the arena than `old` that it may take more time. The cost table decides, but
+    any saving counts where `old` exceeds the budget. True until the target is known."""
     if context.backends is None:
         return True
     over = excess(old, context)
@@ -67,16 +67,16 @@ def is_worth_its_time(new: Graph, old: Graph, context: Context) -> bool:
 
 
 def takes_no_more(new: Graph, old: Graph, context: Context) -> bool:
-    """Whether `new` takes as much of the arena as `old` or less, and no more than the budget; false until the target
-    is known."""
+    """Whether `new` takes at most as much of the arena as `old`, and no more than the budget; false until the target is
+    known."""
     if context.backends is None:
         return False
     return _is_lower(new, old, context, lambda peak, before: peak <= before) and not excess(new, context)
 
 
 def _is_lower(new: Graph, old: Graph, context: Context, test: Callable[[int, int], bool]) -> bool:
-    """Whether the peaks of two graphs meet a test that a lower peak of the new one meets as well, and a higher peak of
-    the old one. An order of steps is searched only where the least peaks that orders can have do not decide."""
+    """Whether the peaks of two graphs meet a test. The test must also hold for a lower peak of the new graph and for a
+    higher peak of the old one. An order of steps is searched only where the least possible peaks do not decide."""
     found, before = liveness(new, context), liveness(old, context)
     least = before.least_height[0]
     if test(found.least_height[0], least) and test(found.peak, least):

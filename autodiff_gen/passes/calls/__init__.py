@@ -1,1 +1,1 @@
-"""Which calls of kernels there are, and what a call computes with its product."""
+"""Kernel calls: which nodes become calls, and the work that a call fuses with its product."""

@@ -13,12 +13,12 @@
       %5: f32[1,9,9,32] = conv2d(%3, %4, stride=(1, 1), padding=(0, 0, 0, 0), dilation=(1, 1), groups=1)
       y <- %5
 
-Windows of few channels are copied: the copy has a pixel for each window, and the elements of the window as channels. A
-kernel reads a row of a window where it is stored in the image, and begins anew at the next one. Rows are short in gray
-images for example.
+Windows of few channels are copied: the copy has a pixel for each window, and the elements of the window as channels.
+Without a copy, a kernel reads a row of a window in the image and starts again at the next row. Rows are short in gray
+images, for example.
 
 Images are copied with their border where the border cuts windows that kernels of pooled convolutions would compute one
-by one. Only inputs are: loops that compute an image would store both copies.
+by one. Only inputs are copied so: loops that compute an image would store both copies.
 
 The forward pass and the gradient of the weights each have a copy, which is in memory for that step only. Nothing is
 copied where the RAM budget is exceeded.
@@ -130,7 +130,7 @@ def _copied(image: Value, node: Node, of: Windows) -> Value:
 
 
 def _padded(image: Value, kernel: Pair, count: Pair, attrs: Mapping[str, Any]) -> Value:
-    """The image with its padding, as far as so many rows and columns of windows reach."""
+    """The image with its padding, as far as `count` rows and columns of windows reach."""
     n, *size, channels = image.type.shape
     top, _, left, _ = attrs["padding"]
     axes = zip(attrs["dilation"], kernel, attrs["stride"], count, strict=True)

@@ -1,6 +1,6 @@
-"""Fuse two calls, of which the second reads the result of the first, where one kernel computes both: a convolution and
-the pooling by maximum that is its only reader, and likewise their gradients. The image between them, the largest of a
-small net, is never stored, and zeros that the pooling's gradient would hold are never multiplied.
+"""Fuse two calls where one kernel computes both: a convolution and the pooling by maximum that is its only reader, and
+likewise their gradients. The image between them, the largest of a small net, is never stored, and zeros that the
+pooling's gradient would hold are never multiplied.
 
     entry f(x: f32[1,6,6,1], w: f32[4,3,3,1])
       %0: f32[1,4,4,4] = conv2d(x, w, stride=(1, 1), padding=(0, 0, 0, 0), dilation=(1, 1), groups=1)
@@ -15,9 +15,9 @@ small net, is never stored, and zeros that the pooling's gradient would hold are
           pool_ceil_mode=False)
       y <- %1
 
-Ops of the form `Composed` are compositions of two others. Where nothing reads the other results of a call, as of a
-pooling by maximum in `predict`, an op of the form `First` computes only the first result. The call stays if the kernel
-that computes all results is of a backend that has none for only the first.
+Ops of the form `Composed` are compositions of two others. Where nothing reads the other results of a call, such as the
+indices of a pooling by maximum in `predict`, an op of the form `First` computes only the first result. The call stays
+if the backend of its kernel has no kernel for only the first result.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from ..context import Context
 
 @dataclass(frozen=True)
 class _Fit:
-    """How a node and the call of which it reads the result become one: a call of `op` with `attrs`. between: which
-    operand of the addition of a bias between them is the result; None where nothing is between them."""
+    """How a node and the call before it become one call of `op` with `attrs`. between: where a bias is added between
+    the two calls, the operand of the addition that is the first call's result; None where nothing is between."""
 
     op: Op
     form: Composed
@@ -78,7 +78,7 @@ def _as_biased(v: Value) -> Iterator[int]:
 
 
 class _Fusion:
-    """What is fused in a graph: for each second call of two how, and what is then never computed."""
+    """The fusions in a graph: how each second call is fused, and which results are then never computed."""
 
     def __init__(self, graph: Graph) -> None:
         self.roots, self.readers = set(graph.roots), graph.users
@@ -102,7 +102,7 @@ class _Fusion:
         return None
 
     def fit(self, node: Node) -> _Fit | None:
-        """How the node is fused with the call before it; None where others need the result of that."""
+        """How the node is fused with the call before it; None where other nodes need that call's result."""
         fit = self.fits.get(node)
         if fit is None:
             return None
@@ -116,7 +116,7 @@ class _Fusion:
         return in_form(node.op, First) if unread else None
 
     def is_never_read(self, v: Value) -> bool:
-        """Whether all that read v read something else instead."""
+        """Whether all readers of v read another value instead."""
         return v not in self.roots and all(self._reads_otherwise(n, v) for n in self.readers.get(v, ()))
 
     def _reads_otherwise(self, node: Node, v: Value) -> bool:
@@ -125,7 +125,7 @@ class _Fusion:
         return self.is_sum_of_scattered(node) or (composed and node.operands.count(v) == 1)
 
     def is_sum_of_scattered(self, node: Node) -> bool:
-        """Whether a node adds up what only moves elements of an operand along the axes of the sum."""
+        """Whether a node sums the result of an op that only moves elements along the axes of the sum."""
         if not is_sum(node):
             return False
         (v,) = node.operands
@@ -134,7 +134,7 @@ class _Fusion:
 
 
 def _is_served(node: Node, first: Op, context: Context) -> bool:
-    """Whether the backend that serves a call also serves the op of only its first result; in place of `ref` any may."""
+    """Whether the backend that serves a call also serves the op of only its first result; any may replace `ref`."""
     backends = context.backends
     if backends is None:
         return True

@@ -1,5 +1,5 @@
-"""Fuse what follows a product into its kernel: a scale and a bias for each channel, the addition of a value of the same
-shape, and limits (ReLU, ReLU6), in this order. The product itself is never stored.
+"""Fuse the ops after a product into its kernel: a scale and a bias for each channel, the addition of a value of the
+same shape, and limits (ReLU, ReLU6), in this order. The product itself is never stored.
 
     entry f(x: f32[1,4,4,3], w: f32[8,1,1,3], b: f32[8], v: f32[8,8])
       %0: f32[1,4,4,8] = conv2d(x, w, stride=(1, 1), padding=(0, 0, 0, 0), dilation=(1, 1), groups=1)
@@ -16,12 +16,13 @@ shape, and limits (ReLU, ReLU6), in this order. The product itself is never stor
       %2: f32[16,8] = matmul(%1, v)
       y <- %2
 
-A bias before the scale, as of a convolution before a batch normalisation in evaluation mode, is scaled with it:
-(x + b) s + t is x s + (b s + t), of which the second is computed once for each channel.
+A bias before the scale, such as the bias of a convolution before a batch normalisation in evaluation mode, is scaled
+too: (x + b) s + t is x s + (b s + t), and b s + t is computed once for each channel.
 
-Only where the result is stored anyway: it is an output, another kernel reads it, or it is read before and after a sum
-of it is known, as by a normalisation. A loop that reads it once computes these steps as well as the kernel. Where a
-separate loop takes less time by the cost table, the loop computes these steps, unless the RAM budget is exceeded.
+Only results that are stored anyway are computed so: an output, a value that another kernel reads, or a value that is
+read before and after its sum is known, as in a normalisation. A loop that reads a value once computes these steps as
+well as the kernel. Where a separate loop takes less time by the cost table, the loop computes these steps, unless the
+RAM budget is exceeded.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class _Chains:
         self.taken: set[Node] = set()
         self.by_last: dict[Node, list[_Part]] = {}
         products = [n for n in reversed(graph.nodes) if _finished(n)]
-        # what a kernel computes that reads no residual, if it must be stored
+        # nodes that a kernel may compute without a residual: a kernel stores their results, if anything does
         self.finished: set[Node] = set()
         self.finished = {p.node for node in products for p in self._parts(node) if p.kind != "residual"}
         for node in products:
@@ -118,7 +119,7 @@ class _Chains:
         return parts
 
     def _only_reader(self, v: Value) -> tuple[Node, Value] | None:
-        """The node that alone reads v, and the view of v that it reads."""
+        """The only node that reads v, and the view of v that it reads."""
         while v not in self.roots and len(self.readers.get(v, ())) == 1:
             (node,) = self.readers[v]
             if not isinstance(node.op.lower, View):
@@ -129,7 +130,7 @@ class _Chains:
         return None
 
     def _kinds(self, node: Node, v: Value, channels: object) -> Iterator[_Part]:
-        """What a reader of v may do to it."""
+        """The parts of a chain that a reader of v may be."""
         y, index = node.results[0], node.operands.index(v)
         if len(node.results) != 1 or y.type != v.type:
             return
@@ -168,7 +169,7 @@ class _Chains:
         )
 
     def _is_read_after_a_sum(self, v: Value) -> bool:
-        """Whether what is reduced of v is read together with v: v is stored between the two."""
+        """Whether v is read together with a reduction of v: v is then stored until the reduction is known."""
         of_v = self._loops_after([v], Elementwise | View)
         if not any(isinstance(n.op.lower, Reduce) for n in of_v):
             return False
@@ -177,7 +178,7 @@ class _Chains:
         return not direct.isdisjoint(self._loops_after(reduced, Elementwise | View | Reduce))
 
     def _loops_after(self, values: Sequence[Value], through: type | UnionType) -> set[Node]:
-        """What loops compute of these values, and of what ops of the kinds `through` compute of them."""
+        """The nodes of loops that read these values, directly or through nodes of the kinds `through`."""
         found: set[Node] = set()
         pending = list(values)
         while pending:

@@ -7,10 +7,10 @@ stored.
       %2: f32[4,3] = sub(w, %1)
       w' <- %2
 
-The same holds for v' = mu * v + (a . b) with beta = mu, and for every op whose record names one that adds to memory
-(`conv2d_dw` and `conv2d_dw_into`). W' = W - lr * v', where v' is stored, becomes axpby(v', W, lr, beta=1, negate=True).
-Under any other elementwise rule the gradient is completed a few rows at a time, and each row updates a row of the
-state (`gradient_rows`), until it is known which gradients the arena has room for (`whole_gradients`).
+The same holds for v' = mu * v + (a . b) with beta = mu, and for every op with a form that adds to memory (`conv2d_dw`
+and `conv2d_dw_into`). W' = W - lr * v', where v' is stored, becomes axpby(v', W, lr, beta=1, negate=True). Under any
+other elementwise rule the gradient is completed a few rows at a time, and each row updates a row of the state
+(`gradient_rows`), until it is known which gradients the arena has room for (`whole_gradients`).
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from .gradient_rows import gradient_rows
 def _product(
     v: Value, wanted: Callable[[Value], object] = lambda v: adding_op(v.node)
 ) -> tuple[list[Value], Value | None] | None:
-    """v as scalar * product: the values from v down to the product, and the scalar (None for 1); None when it is
-    something else than `wanted`.
+    """v as scalar * product: the values from v down to the product, and the scalar (None for 1). None when there is no
+    `wanted` product.
     """
     way = whole_views(v)
     if wanted(way[-1]):
@@ -90,13 +90,13 @@ def fuse_optimizer(graph: Graph, context: Context) -> Graph:
 
 
 def _with_updates(graph: Graph, instead: Mapping[Value, Value]) -> Graph:
-    """The graph with new states replaced, for all that read them."""
+    """The graph with new states replaced, for all their readers."""
     return graph.with_roots(replaced(graph.roots, instead)) if instead else graph
 
 
 def _accumulated(graph: Graph) -> dict[Value, Value]:
-    """The values that replace the new states that are products added to memory. A new state that others read, as a
-    weight reads its momentum, is one of them unless another product depends on it."""
+    """Replacements for new states that are products added to memory. A new state that others read, as a weight reads
+    its momentum, is replaced unless another product depends on it."""
     readers = graph.users
     outputs = set(graph.outputs.values())
     found = {
@@ -116,7 +116,7 @@ def _accumulated(graph: Graph) -> dict[Value, Value]:
 
 
 def _added_from_memory(graph: Graph, cost: CostTable) -> dict[Value, Value]:
-    """The values that replace the new states that are the old ones plus a multiple of what a kernel has stored."""
+    """Replacements for new states that are the old states plus a multiple of a value that a kernel has stored."""
     readers = graph.users
     outputs = set(graph.outputs.values())
     found: dict[Value, Value] = {}

@@ -33,10 +33,10 @@ def _stored(at: Strided) -> tuple[str, int]:
 def choose(
     a: Strided, b: Strided, alpha: Factor = 1.0, beta: float = 0.0, c: Strided | None = None
 ) -> KernelCall:
-    """The call for c[m,n] = alpha a[m,k] . b[k,n] + beta c, c dense unless told; the operands have been made readable
-    by kernels.
+    """The call for c[m,n] = alpha a[m,k] . b[k,n] + beta c. `c` is dense if no layout is given; kernels can read the
+    operands.
 
-    Products of vectors become ger, those with one vector gemv; the rest is gemm. Extents of 1 are recognised
+    Products of two vectors become ger, products with one vector gemv; the rest is gemm. Extents of 1 are recognised
     where they are fixed.
     """
     m, k = a.shape[-2:]

@@ -1,5 +1,5 @@
-"""Gradient rows: the gradient of weights is completed a few rows at a time, and the rule of the optimizer applied to
-these, so that the whole gradient is nowhere stored. A row of a convolution's weights is an output channel.
+"""Gradient rows: complete the gradient of weights a few rows at a time, and apply the rule of the optimizer to these
+rows, so that the whole gradient is nowhere stored. A row of a convolution's weights is an output channel.
 
     entry f(x: f32[1,4,4,2], dy: f32[1,4,4,8], lr: f32[])
       %0: f32[8,3,3,2] = conv2d_dw(x, dy, stride=(1, 1), padding=(1, 1, 1, 1), dilation=(1, 1), groups=1, kernel=(3, 3))
@@ -20,7 +20,7 @@ these, so that the whole gradient is nowhere stored. A row of a convolution's we
       %7: f32[8,3,3,2] = reshape(%6, shape=(8, 3, 3, 2))
       w' <- %7
 
-Of depthwise convolutions, whose weights are stored channel-last, a channel is a column: its gradient is of the same
+Depthwise convolutions store their weights channel-last, so that a channel is a column: its gradient reads only the same
 channel of x. Products of matrices become `matmul_rows`, whose result has the shape of the product. Rules that a kernel
 computes, such as plain gradient descent, store no gradient anyway (`fuse_optimizer`). `whole_gradients` decides which
 gradients stay by rows. Calls by rows read the whole of dy: where the RAM budget is exceeded, a gradient that is no
@@ -54,8 +54,8 @@ def gradient_rows(graph: Graph, context: Context) -> Graph:
 
 
 def updates_of(graph: Graph, gradient: Value) -> list[Value]:
-    """A gradient and what is computed of it, if that is elementwise, of its shape, and for updates alone; otherwise
-    nothing."""
+    """A gradient and the values computed from it, if all of them are elementwise, have its shape, and are only read for
+    updates; otherwise an empty list."""
     found = {gradient: None}
     pending = [gradient]
     while pending:
@@ -74,9 +74,9 @@ def updates_of(graph: Graph, gradient: Value) -> list[Value]:
 
 
 def _by_rows(graph: Graph, chain: Sequence[Value], context: Context) -> list[tuple[Value, Value]]:
-    """Values that are computed by rows, with the ones that replace them: the gradient, or the new values of updates
-    where rows are stored in another shape. The list is empty if the gradient or a value that the rule reads has no
-    rows, or if strips save more."""
+    """Values that are computed by rows, with their replacements: the gradient, or the new values of updates where rows
+    are stored in another shape. The list is empty if the gradient or a value that the rule reads has no rows, or if
+    strips save more."""
     gradient = chain[0]
     node, shape = gradient.node, gradient.type.shape
     with building_as(node.origin):
@@ -116,9 +116,9 @@ def _origin_of_gradient(chain: Sequence[Value]) -> Origin:
 def _has_rows(
     v: Value, shape: Shape, axis: int, rows: Shape, new: dict[Value, Value], origin: Origin
 ) -> bool:
-    """Whether a value is computed element by element of what has rows and columns: the whole, a number, or a number for
-    each row, along `axis` of the whole; `new` has it as rows then, in the matrix `rows`. origin: of what the backward
-    pass computes."""
+    """Whether a value is computed element by element from values of the whole shape, single numbers, or numbers for
+    each row, along `axis` of the whole. If so, `new` maps it to a matrix of the shape `rows`. origin: for values of the
+    backward pass."""
     of_rows = tuple(d if k == axis else 1 for k, d in enumerate(shape))
     pending = [v]
     while pending:

@@ -34,8 +34,9 @@ def call_of(node: Node) -> KernelCall:
 
 
 def call_in_place(node: Node, arena: Mapping[Value, int], backends: Backends) -> KernelCall | None:
-    """The call whose result replaces operand 0, of which no other step reads anything, in the arena; None where no
-    kernel of the backend that serves the node can. arena: the values there, with the number of steps that read them."""
+    """The call that stores its result in the memory of operand 0, which is in the arena and which no other step reads.
+    None where no kernel of the backend that serves the node can do so. arena: the values in the arena, with the number
+    of steps that read each."""
     if not isinstance(node.op.lower, Call):
         return None
     call, x, y = call_of(node), node.operands[0], node.results[0]
@@ -50,8 +51,8 @@ def call_in_place(node: Node, arena: Mapping[Value, int], backends: Backends) ->
 
 
 def row_call(node: Node, layouts: Sequence[Strided], block: tuple[int, int] | None) -> KernelCall:
-    """The call that completes one row of a product by rows, or a block of rows and columns, whose operands have these
-    layouts."""
+    """The call that completes one row of a product by rows, or a block of rows and columns. layouts: of the
+    operands."""
     a, b = layouts
     assert isinstance(node.op.lower, RowContraction)
     if node.op.lower.call is not None:

@@ -1,5 +1,5 @@
-"""Select a kernel for sums over all axes but the last ones whose terms are stored in any case: gradients of biases are
-added to them by the kernel, and the loop that stores the terms computes nothing else.
+"""Select a kernel for sums over all axes except the last ones, if their terms are stored in any case. The kernel adds
+gradients of biases up, and the loop that stores the terms computes nothing else.
 
     entry f(x: f32[24,8])                                entry f(x: f32[24,8])
       %0: f32[8] = sum(x, axes=(0,), keepdim=False)        %0: f32[24,8] = reshape(x, shape=(24, 8))
@@ -48,14 +48,14 @@ def select_column_sums(graph: Graph, context: Context) -> Graph:
 
 
 class _Sums:
-    """What a graph's sums are computed of and beside."""
+    """The sums of a graph: whether their terms are stored, and whether other sums read the same elements."""
 
     def __init__(self, graph: Graph) -> None:
         self.readers, self.roots = graph.users, set(graph.roots)
         self.position = {n: k for k, n in enumerate(graph.nodes)}
 
     def is_stored(self, v: Value) -> bool:
-        """Whether v is stored, whatever sums it."""
+        """Whether v is stored even if no sum reads it."""
         source = base(v)
         if not is_fusable(source.node):
             return not is_free(source.node)
@@ -72,8 +72,8 @@ class _Sums:
         return False
 
     def is_alone(self, node: Node) -> bool:
-        """Whether no other sum over the same axes iterates over the same elements, or over what is computed of
-        them and not stored, but for sums that need this one."""
+        """Whether no other sum over the same axes iterates over the same elements, or over unstored values that are
+        computed from them. Sums that need this one do not count."""
         others: set[Node] = set()
         pending, seen = [base(node.operands[0])], {node}
         while pending:
@@ -88,7 +88,7 @@ class _Sums:
         return self._all_need(others, node)
 
     def _all_need(self, nodes: set[Node], source: Node) -> bool:
-        """Whether all of these nodes need the results of another one, which they are mostly close to."""
+        """Whether all of these nodes need the results of `source`. They are mostly close to it."""
         missing, last = set(nodes), max((self.position[n] for n in nodes), default=0)
         pending, seen = deque([source]), {source}
         while missing and pending:
@@ -105,7 +105,7 @@ def _extents(node: Node) -> tuple[Shape, Shape]:
 
 
 def _rows_and_columns(node: Node) -> tuple[Size, Size] | None:
-    """Of the matrix whose columns are summed; None where there is none that is stored row by row."""
+    """The size of the matrix whose columns are summed; None where no such matrix is stored row by row."""
     (x,) = node.operands
     at = layout(x)
     if x.type.dtype != f32 or at is None or not at.dense:

@@ -7,8 +7,8 @@ One call and one loop take less time.
       %2: f32[4,3] = add(w, %1)           ->      %2: f32[4,3] = add(w, %1)
       w' <- %2                                    w' <- %2
 
-Where the RAM budget is exceeded, gradients that are completed by rows stay so; gradients no larger than dy are not
-(`gradient_rows`).
+Where the RAM budget is exceeded, gradients that are completed by rows stay so; gradients that are no larger than dy are
+not completed by rows (`gradient_rows`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def whole_gradients(graph: Graph, context: Context) -> Graph:
             return found.graph
         at_the_peak = {v.node.origin for v in found.at_the_peak}
         fewer = [n for n in gradients if n.origin not in at_the_peak]
-        if len(fewer) == len(gradients):  # the order of the steps is another one
+        if len(fewer) == len(gradients):  # the steps have another order
             fewer.remove(max(fewer, key=lambda n: n.results[0].type.bytes))
         gradients = fewer
     return graph
