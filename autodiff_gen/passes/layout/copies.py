@@ -1,5 +1,5 @@
-"""Which operands kernels, and the loops of regions, can read where they are, and read best; the others are copied, by
-nodes with the scope, phase and name of the value."""
+"""Operands that kernels and the loops of regions cannot read in place, or read more cheaply as copies. A copy has the
+scope, phase and name of the value."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..costs import is_gathered_once
 
 
 def unreadable(node: Node, operands: Sequence[Value]) -> set[int]:
-    """Which of these operands the kernel, the region or the loops of a node cannot read where they are."""
+    """The numbers of the operands that the kernel, the region or the loops of a node cannot read in place."""
     return {i for i, v in enumerate(operands) if layout(v) is None or not _is_readable(node, i, v)}
 
 
@@ -49,7 +49,7 @@ def copied_again(graph: Graph, context: Context) -> set[Value]:
 
 
 def better_copied(node: Node, context: Context) -> set[int]:
-    """Which operands of a call it would gather, where to read copies of them is cheaper."""
+    """The numbers of the operands that a call would gather, where copies are cheaper."""
     lower = node.op.lower
     assert isinstance(lower, Call)
 
@@ -61,8 +61,8 @@ def better_copied(node: Node, context: Context) -> set[int]:
 
 
 def _is_tiled(node: Node, i: int, context: Context) -> bool:
-    """Whether the backend that serves a call for dense operands also serves it for operand i as it is, which reference
-    kernels do where no other ones can."""
+    """Whether the backend that serves a call with a dense operand i also serves it with operand i as it is stored. If
+    no other kernel can, a reference kernel serves it."""
     lower, layouts = node.op.lower, [layout(v) or dense(v.type.shape) for v in node.operands]
     assert isinstance(lower, Call)
     if context.backends is None:
@@ -75,7 +75,7 @@ def _is_tiled(node: Node, i: int, context: Context) -> bool:
 
 
 def has_gaps(v: Value) -> bool:
-    """Whether elements that follow each other along the last axis do not do so in memory."""
+    """Whether elements that are adjacent along the last axis are not adjacent in memory."""
     at = known_layout(v)
     return next(
         (step != 1 for d, step in zip(at.shape[::-1], at.strides[::-1], strict=True) if d != 1), False
@@ -120,7 +120,7 @@ def _is_dense(v: Value) -> bool:
 
 
 def copied(v: Value) -> Value:
-    """A copy that belongs where the value does."""
+    """A copy with the scope and the phase of the value."""
     return copied_for(v, v.node.origin.scope, base(v).node.origin.phase)
 
 
@@ -132,8 +132,8 @@ def copied_for(v: Value, scope: str, phase: str) -> Value:
 
 
 def snapshot(v: Value, state: State, phase: str = UPDATE) -> Value:
-    """A copy of the old value of a state, which is read after the state's update; the report lists them. phase: that of
-    training to which it belongs."""
+    """A copy of the old value of a state, which is read after the state's update; the report lists such copies. phase:
+    the phase of training that the copy belongs to."""
     with building(phase=phase):
         copy = apply("copy", v, snapshot=True)
     copy.node.origin.labels[0] = Label(f"old_{identifier(state.name)}")

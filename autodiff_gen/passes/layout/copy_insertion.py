@@ -1,4 +1,4 @@
-"""Copy insertion: values get memory of their own where a view or an alias cannot serve.
+"""Copy insertion: copy values where a view or an alias cannot serve.
 
     entry f(x: f32[4])            entry f(x: f32[4])
       %0: f32[4] = add(w, x)        %0: f32[4] = copy(w)
@@ -6,13 +6,15 @@
       w' <- %0                      y <- %0
                                     w' <- %1
 
+These values are copied:
 - A reshape that does not line up with its operand's strides, and an operand that its kernel cannot read.
-- An operand with gaps between the elements of its rows, where the kernel would gather it more often than a copy costs.
-- Copies of a value that is in memory in the backward pass anyway are made again there where memory is weighed against
-  time, so that no copy is kept from one pass to the other.
+- An operand with gaps between the elements of its rows, where a copy costs less than gathering it in the kernel.
 - An output or new state that is a view, a leaf, or the value of another output or state.
-- An old state that is read after, or at other indices than, its new value is written. The copy, a snapshot, has the
-  attribute of that name.
+- An old state that is read after its new value is written, or at other indices. Such a copy has the attribute
+  `snapshot`.
+
+Where memory is weighed against time, the backward pass makes another copy of a value that is in memory then anyway, so
+that no copy is kept from one pass to the other.
 """
 
 from __future__ import annotations
@@ -45,8 +47,8 @@ from .copies import better_copied, copied, copied_again, copied_for, snapshot, u
 
 
 def _with_copies(graph: Graph, context: Context) -> Graph:
-    """Views that fail and operands that do not serve are copied, each once for all its readers in a pass. What would be
-    gathered is copied for each reader."""
+    """The graph with copies of views that fail and operands that kernels cannot read, each once for all its readers in
+    a pass. Operands that a kernel would gather are copied for each reader."""
     lasting = copied_again(graph, context)
     copies: dict[tuple[Value, bool], Value] = {}
 
@@ -102,7 +104,7 @@ def _with_owned_roots(graph: Graph) -> Graph:
         taken.add(source)
         return v
 
-    # a loop reads its operands after it has begun to write its carries; what the guard needs is there before it
+    # a loop reads its operands after it has begun to write its carries; the guard's operands are there before it
     early, _ = guarded(graph)
     updates = [
         owned(copied(v) if isinstance(base(v).node.op.lower, Scan | Cond) or base(v).node in early else v)
@@ -113,8 +115,8 @@ def _with_owned_roots(graph: Graph) -> Graph:
 
 
 def _late_reads(graph: Graph) -> list[tuple[Node, int]]:
-    """Nodes, and which of their operands is an old state that they read too late: after the writer, or inside the
-    contraction that overwrites it.
+    """Nodes that read an old state too late, and the number of this operand. They read it after the writer, or inside
+    the contraction that overwrites it.
     """
     late: list[tuple[Node, int]] = []
     order = OrderedDag(graph.nodes, {n: [v.node for v in n.operands] for n in graph.nodes})
@@ -158,7 +160,7 @@ def with_old_states_copied(graph: Graph, reads: Sequence[tuple[Node, int]]) -> G
     def copy_of(v: Value, node: Node) -> Value:
         state = state_of(v)
         assert state is not None
-        # the states of a loop are what its iterations pass on
+        # the states of a loop are the values that its iterations pass on
         results = [base(r) for region in node.regions for r in region.results] or node.results
         if not graph.inner:
             return snapshot(v, state)

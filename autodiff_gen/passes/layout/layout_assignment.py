@@ -9,10 +9,11 @@ until two of them cancel, or one ends in the storage order of a parameter.
       %4: f32[4] = column_sums(%3)
       y <- %4
 
-A convolution computes in NHWC between two permutes; those of neighbours cancel, through elementwise ops, reductions and
-views. A weight that kernels read in one other order than its own is stored in that order, and the permute that a
-flattened NHWC value needs is applied to the columns of the weight that it is multiplied with. Initial values and
-`state_dict` keep PyTorch's layout. An input in NHWC is free too: the permute(x, (0, 3, 1, 2)) before it cancels.
+A convolution computes in NHWC between two permutes. The permutes of neighbouring convolutions cancel, through
+elementwise ops, reductions and views. A weight that all kernels read in one other order is stored in that order. The
+permute that a flattened NHWC value needs is applied to the columns of the weight that it is multiplied with. Initial
+values and `state_dict` keep PyTorch's layout. An input in NHWC is free too: the permute(x, (0, 3, 1, 2)) before it
+cancels.
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ def layout_assignment(module: Module[Graph], context: Context) -> Module[Graph]:
 
 
 def assign_layouts(roots: Sequence[Value], may_store: bool = True) -> Layouts:
-    """The same values with as few permutes between as possible, and states stored as their readers need them if they
-    `may_store` another order.
+    """The same values with as few permutes between as possible. may_store: states may be stored in the order that their
+    readers need.
 
     A graph stays as it is unless fewer bytes are copied: strides cost nothing.
     """
@@ -77,7 +78,8 @@ def assign_layouts(roots: Sequence[Value], may_store: bool = True) -> Layouts:
 
 
 def _bytes_copied(roots: Sequence[Value]) -> int:
-    """The bytes of the operands that nodes cannot read where they are, or not in the order of memory as kernels do."""
+    """The bytes of the operands that nodes cannot read in place, and of operands that kernels cannot read in memory's
+    order."""
     copied = {node.operands[i] for node in topological(roots) for i in unreadable(node, node.operands)}
     for node in topological(roots):
         if isinstance(node.op.lower, Call):
@@ -120,7 +122,7 @@ class _Propagation:
         return [self.value(v) for v in roots]
 
     def value(self, old: Value) -> Value:
-        """The new value for one of the old graph; a view of what did not change stays."""
+        """The new value for a value of the old graph; a view of an unchanged value stays."""
         if old not in self.values:
             view = self.views[old]
             self.values[old] = old if isinstance(view, PermutedView) and old in self.same else value_of(view)
@@ -238,7 +240,7 @@ class _Propagation:
 
 
 def _state(view: Permuted) -> State | None:
-    """The state all of whose elements a view has, if there is one."""
+    """The state that a view shows completely, if there is one."""
     source, _ = parts(view)
     below = base(source)
     if below.node.op is not STATE or below.type.bytes != source.type.bytes:

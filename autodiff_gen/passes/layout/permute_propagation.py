@@ -1,7 +1,9 @@
-"""How a permute propagates through one node: it is computed in the order of memory, and its results are views of that.
+"""How a permute propagates through one node: the node is computed in the order of memory, and its results are permuted
+views.
 
-Each function takes the node's operands as values or permuted views, at least one of them permuted except for views, and
-returns its results likewise, or None where the operands must be in the order in which they are read.
+Each function takes the node's operands as values or permuted views. At least one operand is permuted, unless the node
+is a view. The function returns the results in the same form, or None where the operands must be in the order in which
+they are read.
 """
 
 from __future__ import annotations
@@ -181,8 +183,8 @@ def _reduction(node: Node, view: Permuted) -> Sequence[Permuted] | None:
 
 
 def _assembly(node: Node, views: Sequence[Permuted]) -> Sequence[Permuted] | None:
-    """Assembled in the order of the largest permuted part. An axis of several pieces, such as those of an upsampled
-    image, is where its first piece is."""
+    """Assembled in the order of the largest permuted part. An axis of several pieces, such as an axis of an upsampled
+    image, is placed where its first piece is."""
     order = _order(_leader(views))
     attrs = {
         "shape": tuple(node.attrs["shape"][k] for k in order),

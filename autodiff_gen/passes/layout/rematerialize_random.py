@@ -12,8 +12,8 @@
       %1: u32[3,2,4] = rand_u32(counter, %0, key=5)
       y <- %1
 
-A value that is computed from indices alone (a dropout mask) and read through a reshape that splits or merges axes would
-have to be stored. Its elements are recomputed instead, from the indices of the elements that the view reads.
+A value that is computed only from indices (a dropout mask) would have to be stored if it is read through a reshape that
+splits or merges axes. Its elements are recomputed instead, from the indices of the elements that the view reads.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def rematerialize_random(graph: Graph, context: Context) -> Graph:
 
 
 def _random_nodes(elementwise: Sequence[Node]) -> set[Node]:
-    """The nodes whose elements follow from their index and scalars alone."""
+    """The nodes whose elements depend only on their index and on scalars."""
     found: set[Node] = set()
     for node in elementwise:
         shape = node.results[0].type.shape

@@ -12,8 +12,8 @@ A reader needs a copy of a view that it cannot read in place. For each value, ev
 a candidate, and the value is stored in the order for which the fewest bytes are copied.
 
 - A product is stored in the order in which a reshape or an update reads it: (a . b)' = b' . a', and kernels write with
-  any leading dimension, so that a product can have any order in which its rows or its columns stay contiguous. Of two
-  orders with as many copies, the one is chosen for which fewer bytes are read by columns.
+  any leading dimension, so that a product can have any order in which its rows or its columns stay contiguous. If two
+  orders need as many copies, the order with fewer bytes that are read by columns is chosen.
 - A value that loops compute is copied in the order in which a kernel reads it, and all others read the copy. The loops
   that compute the value store only the copy.
 
@@ -41,7 +41,7 @@ from .copies import copied, unreadable
 
 
 class _Read(NamedTuple):
-    """A view `v`, operand i of a node that is no view; of the graph's roots without a node."""
+    """A view `v` that is operand i of a node that is no view, or, without a node, a root of the graph."""
 
     v: Value
     node: Node | None = None
@@ -66,7 +66,7 @@ def store_in_order(graph: Graph, context: Context) -> Graph:
 
 
 def _reads(graph: Graph) -> dict[Value, list[_Read]]:
-    """For each value in memory how it is read."""
+    """The reads of each value in memory."""
     found: dict[Value, list[_Read]] = defaultdict(list)
     for node in graph.nodes:
         for i, v in enumerate(node.operands if not isinstance(node.op.lower, View) else ()):
@@ -84,7 +84,7 @@ def _has_any_order(v: Value, graph: Graph) -> bool:
 
 
 def _best_order(source: Value, reads: Sequence[_Read]) -> tuple[int, ...] | None:
-    """The strides with the least cost; None where the value has them."""
+    """The strides with the least cost; None where the value already has them."""
     least, best = _cost(source, source, reads), None
     for steps in {_steps_of_order(read.v): None for read in reads} if any(least) else ():
         if steps is not None:
@@ -153,9 +153,8 @@ def _permuted(v: Value, dims: Sequence[int]) -> Value:
 
 
 def _steps_of_order(v: Value) -> tuple[int, ...] | None:
-    """The strides that the value has if it is stored in the order in which its view v shows all of its elements; None
-    where an axis of v is not whole axes of the value, or where neither rows nor columns of a product would be
-    contiguous."""
+    """The strides of a value that is stored in the order in which its view v shows all of its elements. None where an
+    axis of v is not whole axes of the value, or where neither rows nor columns of a product would be contiguous."""
     while (at := layout(v)) is None:
         v = v.node.operands[0]
     shape = v.base.type.shape
