@@ -1,1 +1,1 @@
-"""What is read in part is computed in part."""
+"""Compute only the parts of values that are read."""

@@ -21,7 +21,7 @@ from .demand import Demand
 
 
 def computed_parts(graph: Graph, demand: Demand) -> Graph:
-    """The graph in which the parts that are found are computed."""
+    """The graph that computes the parts that `demand` has found."""
     made: dict[tuple[Value, Part], Value] = {}
 
     def part_from(old: Value, new: Value, part: Part | None) -> Value:
@@ -89,7 +89,7 @@ def _of_rows(node: Node, rows: Node, x: Value, w: Value) -> Value:
 
 
 def _sum(node: Node, needed: Sequence[Part | None], parts: Sequence[Value]) -> Value:
-    """A sum of a joined value, of the sums of its parts: they are added up, or joined along another axis."""
+    """A sum of a joined value from the sums of its parts: they are added up, or joined along another axis."""
     ranges = [part for part in needed if isinstance(part, Range)]
     axis, shape = ranges[0].axis, node.results[0].type.shape
     sums = [_sum_of(v, node, axis) for v in parts]
@@ -102,7 +102,7 @@ def _sum(node: Node, needed: Sequence[Part | None], parts: Sequence[Value]) -> V
 
 
 def _sum_of(part: Value, node: Node, axis: int) -> Value:
-    """A sum of a part; of a part with one index along its axis it need not be taken over that."""
+    """The sum of a part. A part of extent 1 along its axis need not be summed over this axis."""
     attrs, shape = node.attrs, part.type.shape
     axes = tuple(a for a in attrs["axes"] if a != axis or shape[a] != 1)
     if axes == attrs["axes"]:

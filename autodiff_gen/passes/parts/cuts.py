@@ -1,4 +1,4 @@
-"""Cuts: what a node needs of values to compute a part of its results."""
+"""Cuts: the parts of operands that a node needs to compute a part of its results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Part: TypeAlias = Range | Picked
 
 @dataclass(frozen=True)
 class Cut:
-    """What a node is computed of: parts of values, None for the whole, with these attributes changed."""
+    """The operands that a node needs, each with its part, None for the whole, and the attributes that change."""
 
     needs: Sequence[tuple[Value, Part | None]]
     changes: Attrs = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Cut:
 
 def cut_of(node: Node, part: Part, graph: Graph) -> Cut | None:
     """The parts of the operands from which a part of the results is computed; None where only the whole can be
-    computed. As tile_of (ir/tiles.py), also of joined values, loops, and rows of each sample."""
+    computed. Like tile_of (ir/tiles.py), but also for joined values, loops, and rows of each sample."""
     lower, y = node.op.lower, node.results[0]
     if isinstance(part, Picked):
         tile = tile_of(node, whole(y, part.axis)) if isinstance(y.type.shape[part.axis], int) else None
@@ -77,8 +77,8 @@ def _of_joined(node: Node, at: Range) -> Cut | None:
 
 
 def iterations(node: Node, read: Sequence[tuple[Value, Part | None]]) -> dict[Value, tuple[Part, ...]]:
-    """The ranges of the results of a scan up to the last iteration that is read, or from the first one on where it goes
-    backwards; none where a final carry is read, or all iterations."""
+    """The ranges of the results of a scan up to the last iteration that is read. A reverse scan begins at the first
+    iteration that is read. Empty where a final carry is read, or all iterations are."""
     stacks = dict(zip(node.results[node.attrs["carries"] :], node.attrs["axes"], strict=True))
     known = [part for v, part in read if isinstance(part, Range) and part.axis == stacks.get(v)]
     if len(known) < len(read):
@@ -90,8 +90,8 @@ def iterations(node: Node, read: Sequence[tuple[Value, Part | None]]) -> dict[Va
 
 
 def rows_of(node: Node, graph: Graph) -> tuple[Value, Value] | None:
-    """x and w of y = reshape(matmul(reshape(x), w)), a product of all rows of x, where x and y have the same axes but
-    for columns, and nothing else reads the values between them."""
+    """x and w of y = reshape(matmul(reshape(x), w)), a product of all rows of x. x and y have the same axes except the
+    columns, and nothing else reads the values between them."""
     if view_kind(node) is not ViewKind.RESHAPE or not is_plain_product(node.operands[0].node):
         return None
     rows, shape = node.operands[0], node.results[0].type.shape
@@ -105,8 +105,8 @@ def rows_of(node: Node, graph: Graph) -> tuple[Value, Value] | None:
 
 
 def picked(node: Node) -> Cut | None:
-    """What a pick needs that selects fewer elements along an axis than there are, all others being read in order; None
-    of other picks."""
+    """The cut of a pick that selects fewer elements along an axis than there are, and reads all other axes in order.
+    None for other picks."""
     x, index = node.operands
     assert isinstance(node.op.lower, Pick)
     of_x, of_index = node.op.lower.axes(x.type.shape, index.type.shape, node.attrs)

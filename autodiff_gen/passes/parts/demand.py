@@ -1,8 +1,8 @@
-"""Demand: which parts of each value along an axis its readers need, found in one pass from the roots of a graph to its
-leaves.
+"""Demand: the parts of each value along an axis that its readers need, found in one pass from the roots of a graph to
+its leaves.
 
-Slices and selections read a part of a value. Sums of joined values can be computed of the parts, and kernels that pad
-an image need nothing of a border that it has. An op whose results are read in parts needs parts of its operands."""
+Slices and selections read a part of a value. Sums of joined values can be computed from the parts, and kernels that pad
+an image need no border that the image has. An op whose results are read in parts needs parts of its operands."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Demand:
         read: dict[Value, list[Part | None]] = {v: [None] for v in self._graph.roots}
         for node in reversed(self._graph.nodes):
             if read.keys().isdisjoint(node.results):
-                continue  # between a product of rows and their view, or what is only in other parts
+                continue  # values inside a product of rows, or values that only other parts replace
             cuts = self._in_parts(node, read) or self._needed(node)
             if cuts:
                 self.cuts[node] = cuts
@@ -70,7 +70,7 @@ class Demand:
                     self._sliced.add(v)
 
     def _useful(self) -> set[Value]:
-        """The values with parts that save something, and what is computed of them."""
+        """The values with parts that save something, and values with parts that are computed from these."""
         found: set[Value] = set()
         for node in self._graph.nodes:
             if node.results[-1] in self.parts and (self._saves(node) or not found.isdisjoint(node.operands)):
@@ -87,7 +87,7 @@ class Demand:
         return isinstance(lower, Call | Contraction | Scan) or rows_of(node, self._graph) is not None
 
     def _in_parts(self, node: Node, read: Mapping[Value, Sequence[Part | None]]) -> list[Cut]:
-        """What the node computes the parts of its results of that are needed; none where it computes the whole."""
+        """The cuts from which the node computes the needed parts of its results; none where it computes the whole."""
         wanted = [(v, part) for v in node.results for part in read.get(v, ())]
         is_scan = isinstance(node.op.lower, Scan)
         same = () if is_scan else self._merged(node, [part for _, part in wanted])
@@ -100,7 +100,7 @@ class Demand:
         return cuts
 
     def _merged(self, node: Node, read: Sequence[Part | None]) -> tuple[Part, ...]:
-        """The parts that hold what is read; none where that is the whole."""
+        """The parts that hold all elements that are read; none where only the whole does."""
         known = [part for part in read if isinstance(part, Range)]
         if len(known) < len(read):
             return (read[0],) if isinstance(read[0], Picked) and len({*read}) == 1 else ()
@@ -116,9 +116,10 @@ class Demand:
         return () if _is_whole(node.results[0], parts[0]) else tuple(parts)
 
     def _is_worth(self, node: Node, parts: Sequence[Part], cuts: Sequence[Cut]) -> bool:
-        """Whether the parts are computed: one part, unless that takes memory; several parts of values that are counted,
-        unless they are all of a value, and the whole takes the memory of an operand, or only products read it, whose
-        kernels read a part of a matrix where it is stored."""
+        """Whether the parts are computed. One part is computed unless that takes memory; several parts only if the
+        value is counted. Parts that make up a whole elementwise value are not computed if only products read it, since
+        their kernels read a part of a matrix in place. Nor are they if the whole reuses the memory of an operand in the
+        backward pass."""
         y = node.results[0]
         if len(parts) < 2:
             return bool(parts) and not self._takes_memory(node, cuts[0])
@@ -131,16 +132,16 @@ class Demand:
         return y in self._counted and not is_for_products and not (same and is_late(node.origin))
 
     def _is_for_products(self, node: Node) -> bool:
-        """Whether nothing but products reads a view."""
+        """Whether only products read a view."""
         readers = [n for v in node.results for n in self._graph.users.get(v, ())]
         return isinstance(node.op.lower, View) and all(
             isinstance(n.op.lower, Contraction) or self._is_for_products(n) for n in readers
         )
 
     def _takes_memory(self, node: Node, cut: Cut) -> bool:
-        """Whether these parts take more memory than the whole result and its gradient with zeros, which are not there:
-        the gradient of a trained parameter, or a copy of the rows of an input in several samples, which are to follow
-        each other."""
+        """Whether these parts take more memory than they save: the whole result and its gradient with zeros. They take
+        the whole gradient of a trained parameter, or a copy of the rows of an input in several samples, since a product
+        needs adjacent rows."""
         y, taken = node.results[0], 0
         for v, part in cut.needs:
             if not isinstance(part, Range) or _is_whole(v, part):
@@ -153,7 +154,7 @@ class Demand:
         return taken > planned_size(y.type.shape) * (2 if self._weights else 1)
 
     def _needed(self, node: Node) -> list[Cut]:
-        """What a node needs that is computed as a whole; none where that is the whole of its operands."""
+        """The cuts of a node that is computed as a whole; none where it needs the whole of its operands."""
         if not node.operands or node.operands[0] not in self._counted:
             return []
         v, lower, axis, found = node.operands[0], node.op.lower, self._axis, None
@@ -180,7 +181,7 @@ def _is_whole(v: Value, part: Part | None) -> bool:
 
 
 def _without_border(node: Node, joined: Joined) -> Cut | None:
-    """What a call needs that can pad its image by as much more as the image is padded along an axis."""
+    """The cut of a call that reads an image with a border along an axis, and can pad the image itself instead."""
     (image, *rest), (at, *more) = node.operands, joined.ranges
     windows = node.op.windows([v.type.shape for v in node.operands], node.attrs)
     number = None if windows is None else windows.border

@@ -1,6 +1,6 @@
-"""Demand propagation: where readers need no more than a range of a value along an axis, only that range is computed, by
-kernels with less work, and of its operands what that needs. A kernel that pads an image needs nothing of a border that
-the image has: it pads by as much more.
+"""Demand propagation: compute only the range of a value that its readers need along an axis, from the ranges of the
+operands that this range needs. Kernels then have less work. A kernel that pads an image need not read a border that the
+image has: it pads by as much more.
 
     entry f(x: f32[1,1,4,2], w: f32[2,1,3,2], b: f32[2])
       %0: f32[1,1,6,2] = conv2d(x, w, stride=(1, 1), padding=(0, 0, 2, 2), dilation=(1, 1), groups=1)
@@ -13,13 +13,13 @@ the image has: it pads by as much more.
       %1: f32[1,1,4,2] = add(%0, b)
       y <- %1
 
-So a causal convolution, which is written as one with padding on both sides whose last results are dropped, computes no
-result in vain, nor does its gradient, and what follows it joins its kernel. If the head of a network reads the last
-element of a sequence, or the first token, each layer computes what reaches that: the range that holds what all of its
-readers need.
+A causal convolution is written as a convolution with padding on both sides whose last results are dropped. With this
+pass, neither the convolution nor its gradient computes a result in vain, and the ops after it can join its kernel. If
+the head of a network reads only the last element of a sequence, or the first token, each layer computes only the range
+that its readers need.
 
-The gradient of a value of which a part is read is as large as the value, with zeros around the gradient of the part: a
-trained parameter is read in part where that takes less memory than the whole result and its gradient."""
+If only a part of a value is read, its gradient is still as large as the value, with zeros around the gradient of the
+part. A trained parameter is read in part where that takes less memory than the whole result and its gradient."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def demand_propagation(graph: Graph, context: Context) -> Graph:
 
 
 def with_parts(graph: Graph, separate: bool, weights: Set[Value] = frozenset()) -> Graph:
-    """The graph in which only what is needed is computed, along one axis after the other."""
+    """The graph in which only needed parts are computed, along one axis after the other."""
     while True:
         cut = [n for n in graph.of(View, Assemble) if view_kind(n) in (None, ViewKind.WINDOW)]
         rank = max((n.results[0].ndim for n in cut), default=1 if graph.of(Pick) and separate else 0)
@@ -52,7 +52,7 @@ def with_parts(graph: Graph, separate: bool, weights: Set[Value] = frozenset()) 
 
 
 def _weights(graph: Graph, context: Context) -> Set[Value]:
-    """Trained parameters, and what is computed only of them, where the graph is differentiated."""
+    """Trained parameters, and values computed only from them, where the graph is differentiated."""
     if context.training is None or "loss" not in graph.outputs:
         return frozenset()
     trained, found = {state.name for state, _ in context.training.trained}, set[Value]()

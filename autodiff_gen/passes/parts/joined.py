@@ -1,5 +1,5 @@
-"""Where values are joined of parts along an axis: by `assemble`, and what is computed elementwise of them, or shown by
-views."""
+"""Values that are joined from parts along an axis: results of `assemble`, elementwise functions of joined values, and
+views of them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ...ir.node import Node, Value
 from ...ir.op_kinds import Assemble, Elementwise, Range, View
 from ...ir.tiles import tile_of, whole
 
-MOST_PARTS = 8  # every part is a loop of its own: a limit of the C's length and of compile time
+MOST_PARTS = 8  # every part is a separate loop: a limit of the C's length and of compile time
 
 
 @dataclass(frozen=True)
 class Joined:
-    """How a value is joined, as the assembled value `of` is: the ranges in ascending order, and the number between and
-    around them, None where nothing is."""
+    """How a value is joined, in the same way as the assembled value `of`. ranges: in ascending order; fill: the number
+    between and around the ranges, None where there are no gaps."""
 
     of: Value
     ranges: tuple[Range, ...]

@@ -1,5 +1,5 @@
-"""Part propagation: values of which only parts are read, or sums, are computed in parts where these are used, and the
-whole is never stored: the gates of a cell, the outputs of several branches.
+"""Part propagation: if only parts or sums of a value are read, compute the parts where they are used, and never store
+the whole: the gates of a cell, the outputs of several branches.
 
     entry f(a: f32[1,4], b: f32[1,4], w: f32[2,1])
       %0: f32[2,4] = assemble(a, b, shape=(2, 4), starts=((0, 0), (1, 0)), steps=((1, 1), (1, 1)), fill=0.0)
@@ -17,13 +17,13 @@ whole is never stored: the gates of a cell, the outputs of several branches.
       %6: f32[4] = add(%2, %5)
       y <- %6
 
-Parts do not overlap: nothing is computed twice. Some values of which all parts are read are computed whole: a gradient
-that can take the memory of an operand as large, and what only products read, such as queries, keys and values. If only
-some elements along an axis of a product are selected, the product is computed of the same elements of its operands: the
-gradient of the weights of some channels takes their part of the multiply-accumulates, and of the image.
+Parts do not overlap: nothing is computed twice. Some values are computed whole even if all of their parts are read: a
+gradient that can reuse the memory of an operand of the same size, and values that only products read, such as queries,
+keys and values. If only some elements along an axis of a product are selected, the product reads only the same elements
+of its operands: the gradient of some channels' weights takes their share of the multiply-accumulates and of the image.
 
-Before that, joins of joined values are merged, and sums of values that are zero but for disjoint parts, such as the
-gradients of slices of one value, are joined of these parts.
+Before that, joins of joined values are merged. A sum of values that are zero except in disjoint parts, such as the
+gradients of slices of one value, becomes a join of these parts.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def part_propagation(graph: Graph, context: Context) -> Graph:
 
 
 def _merged(graph: Graph) -> Graph:
-    """The graph that uses parts of joined values as they are."""
+    """The graph in which readers use the parts of joined values directly."""
     roots = set(graph.roots)
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> Sequence[Value] | None:
@@ -98,7 +98,7 @@ def _within(node: Node, k: int, v: Value) -> list[_Placed]:
 
 
 def _joined(node: Node, like: Node, parts: Sequence[_Placed]) -> Sequence[Value] | None:
-    """The results of a node, joined of these parts with the attributes of another one; None where parts overlap."""
+    """The results of a node, joined from these parts with the attributes of `like`; None where parts overlap."""
     operands, starts, steps = zip(*parts, strict=True)
     attrs = {**like.attrs, "starts": starts, "steps": steps}
     try:
