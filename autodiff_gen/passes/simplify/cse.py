@@ -6,7 +6,7 @@
       %2: f32[4] = mul(%0, %1)        y <- %1
       y <- %2
 
-A reduction with several results of which only the first is read becomes the plain one.
+A reduction with several results becomes the plain reduction if only the first result is read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Scale weights instead of images: a factor for each channel of a product, such as that of BatchNorm in evaluation
+"""Scale weights instead of images: a factor for each channel of a product, such as the scale of BatchNorm in evaluation
 mode, multiplies the weights of the channel, if these are fewer than the elements of the result.
 
     entry f(x: f32[1,4,4,2], w: f32[8,1,1,2], b: f32[8], s: f32[8])
@@ -52,7 +52,7 @@ def scale_weights(module: Module[Graph], context: Context) -> Module[Graph]:
 
 
 def scaled(graph: Graph, changed: Set[State] = frozenset(), trained: Set[State] = frozenset()) -> Graph:
-    """One entry; `changed` has the states that some entry changes, `trained` those whose gradients are to come."""
+    """One entry. changed: the states that an entry changes; trained: the states whose gradients are computed later."""
     return rewritten(graph, _Scaling(graph, changed, trained).rewrite, graph.nodes)
 
 
@@ -73,11 +73,10 @@ class _Factor:
 
 
 class _Scaling:
-    """Which factors are moved to weights, and what is computed in place of the values that they multiplied.
+    """Moves factors to weights, and replaces the values that the factors multiplied.
 
-    Of the new graph: single, the values with one reader; fixed, the values that are constants at build time;
-    biased, the sums of a product and a bias, in this order, and views of them; trained, the values that
-    have a gradient.
+    Values of the new graph: single, with one reader; fixed, constant at build time; biased, sums of a product and a
+    bias, in this order, and views of them; trained, with a gradient.
     """
 
     def __init__(self, graph: Graph, changed: Set[State], trained: Set[State]) -> None:
@@ -110,7 +109,7 @@ class _Scaling:
         return None
 
     def _multiplied(self, v: Value, axis: int, factor: _Factor) -> Value | None:
-        """A value times a factor along an axis, computed of weights times the factor; None where it is not."""
+        """A value times a factor along an axis, computed from weights times the factor; None where it cannot be."""
         way: list[tuple[Node, int, int]] = []  # to the product: nodes, which of their operands, the axis
         while v in self.single and not v.node.op.factors:
             step = self._before(v.node, axis)
@@ -127,8 +126,8 @@ class _Scaling:
         return made
 
     def _before(self, node: Node, axis: int) -> tuple[int, int] | None:
-        """Which operand of a view, or of a sum with a bias along an axis, is multiplied in place of the result, and its
-        axis; None of other nodes."""
+        """The operand of a view, or of a sum with a bias along an axis, that is multiplied instead of the result, and
+        its axis; None for other nodes."""
         if isinstance(node.op.lower, View):
             below = _same_axis(node, 0, axis)
             return None if below is None else (0, below)
@@ -215,8 +214,9 @@ def _along(vector: Value, axis: int, of: Value) -> Value:
 
 
 def _same_axis(node: Node, operand: int, axis: int) -> int | None:
-    """The axis of an operand, as long as an axis of the result, whose element i, and no other element of the operand,
-    gives element i there; None where there is none. Cuts of the axis at the powers of two tell all elements apart."""
+    """The axis of an operand that matches an axis of the result: they have the same extent, and element i of the result
+    depends only on element i of the operand. None where there is no such axis. Cuts of the axis at the powers of two
+    tell all elements apart."""
     extent = node.results[0].type.shape[axis]
     assert isinstance(extent, int)
     found: set[int] = set()
@@ -232,7 +232,7 @@ def _same_axis(node: Node, operand: int, axis: int) -> int | None:
 
 
 def _fixed(nodes: Sequence[Node], changed: Set[State]) -> set[Value]:
-    """Constants, states that no entry changes, and the values that fold_constants computes of them. Functions such as
+    """Constants, states that no entry changes, and the values that fold_constants computes from them. Functions such as
     exp are computed on the device."""
     found: set[Value] = set()
     for n in nodes:
