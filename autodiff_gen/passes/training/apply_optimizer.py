@@ -7,8 +7,8 @@
                                                loss <- %1
                                                w' <- %5
 
-Clipping comes before the update rules. With `accumulate`, the entry of that name adds gradients up in states of their
-own, and `apply` makes a step of their total; with averages of the parameters there is `predict_averaged`.
+Clipping comes before the update rules. With `accumulate`, the entry of that name adds gradients up in separate states,
+and `apply` makes a step with the total. With averages of the parameters there is an entry `predict_averaged`.
 """
 
 from __future__ import annotations
@@ -136,14 +136,14 @@ def _rules(
 
 
 class _Sums:
-    """Sums over small batches, in states of their own: of the gradients of each term of the loss, and of what its mean
-    is divided by. A mean over samples is weighted with their number; where all batches are of one size, they are
-    counted instead. A loss that is a sum has no terms.
+    """Sums over small batches, in separate states: the gradients of each term of the loss, and the counts in the
+    denominator of its mean. A mean over samples is weighted with their number; where all batches have one size, batches
+    are counted instead. A loss that is a sum has no terms.
     """
 
     def __init__(self, entry: Graph, states: Sequence[State], terms: Sequence[Term]) -> None:
         self.states, self.terms = states, terms
-        self.added: dict[Value, Value] = {}  # the old sum of a gradient or a count -> what a batch adds to it
+        self.added: dict[Value, Value] = {}  # the old sum of a gradient or a count -> a batch's summand
         self.of_terms: list[dict[State, Value]] = []
         for k in range(max(1, len(terms))):
             sums = {}
@@ -153,7 +153,7 @@ class _Sums:
                     sums[state] = make_state(_sum_of(state, k))
                     self.added[sums[state]] = gradient
             self.of_terms.append(sums)
-        self.counts: dict[Value, Value] = {}  # what is counted -> the old sum
+        self.counts: dict[Value, Value] = {}  # a count -> the old sum
         for v in (v for term in terms for v in term.counts):
             if v not in self.counts:
                 name = f"grad.count{f'.{len(self.counts) + 1}' if self.counts else ''}"
@@ -167,7 +167,7 @@ class _Sums:
         return {_state(old): old + with_shape(new, old.shape) for old, new in self.added.items()}
 
     def gradients(self) -> list[Value]:
-        """What the sums come to: the gradients of one batch that holds all samples."""
+        """The gradients of one batch that holds all samples, computed from the sums."""
         if not self.terms:
             return [self.of_terms[0][state] for state in self.states]
         found: dict[State, Value] = {}

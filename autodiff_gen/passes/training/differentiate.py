@@ -8,7 +8,7 @@
                                                loss <- %1
                                                gradient of w <- %3
 
-With `accumulate`, a second entry returns gradients that add up over small batches: those of the numerators of means
+With `accumulate`, a second entry returns gradients that add up over small batches: gradients of the numerators of means
 (loss_terms.py).
 """
 

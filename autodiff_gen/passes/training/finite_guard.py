@@ -12,15 +12,15 @@
                                          w' <- %1
                                          finite only if all new states are: %7
 
-Nothing of an update is computed for it. Whatever is stored when the updates begin (inputs of layers, gradients of their
-outputs, optimizer state) gives its largest magnitude, and the arithmetic of the update maps these to magnitude
-bounds: a sum of k products of a and b is at most k max|a| max|b|. The traits of an op say how (ir/node.py); where they
-do not, the value itself is computed before the guard and scanned for its largest magnitude.
+The guard computes no part of an update. It scans values that are stored when the updates begin (inputs of layers,
+gradients of their outputs, optimizer state) for their largest magnitudes. The arithmetic of the update maps these to
+magnitude bounds: a sum of k products of a and b is at most k max|a| max|b|. The traits of an op say how (ir/node.py);
+where they do not, the value itself is computed before the guard and scanned for its largest magnitude.
 
-Bounds are at least 1, so that no product of them is smaller than a factor, and the last one bounds every step before
-it. A bound times 2^28 must be finite in float32: so the value is below 2^100. Rounding adds less than a factor of 4 to
-it (sums of fewer than 2^24 terms), and 2^102 is too little to lift a finite float32 beyond the largest: w + u is finite
-when w is. A parameter whose own old value the update adds to is therefore not scanned.
+Bounds are at least 1, so that no product of bounds is smaller than a factor, and the last bound holds for every step
+before it. A bound times 2^28 must be finite in float32: so the value is below 2^100. Rounding adds less than a factor
+of 4 to it (sums of fewer than 2^24 terms), and 2^102 is too little to lift a finite float32 beyond the largest: w + u
+is finite when w is. A parameter is therefore not scanned if the update adds to its old value.
 """
 
 from __future__ import annotations
@@ -139,9 +139,9 @@ class Bounds:
     # Bounds
 
     def of_update(self, state: State, new: Value) -> list[Bound]:
-        """What must be finite for the new value of a state to be so; its own old value is assumed to be."""
+        """Bounds that must be finite for the new value of a state to be finite; its old value is assumed to be."""
         node = _without_views(new).node
-        if new.type.dtype.kind != "f":  # integers are always finite, but not what they are rounded from
+        if new.type.dtype.kind != "f":  # integers are always finite, but not the values that are rounded
             return [self.of(v) for v in node.operands if v.type.dtype.kind == "f" and v.node.op is not CONST]
         if node not in self.waiting:
             return [self.of(new)]
@@ -241,7 +241,7 @@ class Bounds:
         return bound
 
     def _scaled_old(self, node: Node, old: Value) -> Bound:
-        """Of beta times what a product is added to."""
+        """The bound of beta times the value that a product is added to."""
         return _times(self.of(old), max(abs(float(node.attrs["beta"])), 1.0))
 
 

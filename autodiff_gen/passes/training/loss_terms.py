@@ -1,4 +1,4 @@
-"""The terms of a loss that are means: what is added up over micro-batches, and what the sums are divided by.
+"""The terms of a loss that are means: the sums over micro-batches, and the denominators of these sums.
 
     loss = sum(w[y] * l) / sum(w[y]) + 0.1 * mean(z * z)
 
@@ -27,8 +27,8 @@ from ...ir.types import Dim, planned_size
 
 @dataclass(frozen=True)
 class Term:
-    """A part of a loss that is a mean, or several of one denominator. The denominator is a function of the counts;
-    `samples`: of a term whose mean is over the samples, their number, None where every batch has the same."""
+    """A part of a loss that is a mean, or several means with one denominator. The denominator is a function of the
+    counts. samples: the number of samples if the mean is over them, None where every batch has the same number."""
 
     numerator: Value
     counts: tuple[Value, ...]
@@ -37,19 +37,19 @@ class Term:
     samples: Value | None = None
 
     def divisor(self, counts: Sequence[Value]) -> Value:
-        """The denominator of sums of the counts, but 1 where it is 0: of no sample that counts all sums are 0."""
+        """The denominator for sums of the counts, or 1 where it is 0: no sample counts then, and all sums are 0."""
         found = replaced([self.denominator], dict(zip(self.counts, counts, strict=True)))[0]
         return apply("where", apply("eq", found, 0.0), 1.0, found) if self.is_weighted else found
 
 
 def samples_of(step: Graph) -> Value | None:
-    """The number of samples of a batch as a value; None where every batch has the same."""
+    """The number of samples of a batch as a value; None where every batch has the same number."""
     dims = [d for v in step.inputs for d in v.shape if isinstance(d, Dim)]
     return apply("extent", extent=Dim(1, dims[0].cap)) if dims else None
 
 
 def terms_of(step: Graph, trained: Sequence[Value]) -> list[Term]:
-    """The terms of the loss of an entry; one, over the samples, unless a denominator depends on inputs."""
+    """The terms of the loss of an entry; one mean over the samples, unless a denominator depends on inputs."""
     loss, samples = step.outputs["loss"], samples_of(step)
     nodes = topological([loss])
     from_inputs = _below([node for node in nodes if node.op is INPUT], nodes)
@@ -69,11 +69,11 @@ def terms_of(step: Graph, trained: Sequence[Value]) -> list[Term]:
     return terms
 
 
-Parts: TypeAlias = dict[tuple[Value, ...], Value]  # divisors that differ between batches -> what they divide
+Parts: TypeAlias = dict[tuple[Value, ...], Value]  # divisors that differ between batches -> the dividend
 
 
 def _parts(loss: Value, nodes: Sequence[Node], from_inputs: Set[Node], trained: Sequence[Node]) -> Parts:
-    """The summands of a loss by their divisors, of which none depends on what trains."""
+    """The summands of a loss by their divisors; no divisor depends on a trained parameter."""
     varying = _below([*from_inputs, *(n for n in nodes if isinstance(n.op.lower, Extent))], nodes)
     from_trained = _below(trained, nodes)
     known: dict[Value, Parts] = {}
@@ -122,7 +122,7 @@ def _merged(values: Sequence[Value]) -> list[Value]:
 
 
 def _below(sources: Iterable[Node], nodes: Sequence[Node]) -> set[Node]:
-    """The nodes that depend on some."""
+    """The nodes that depend on these sources."""
     found = set(sources)
     for node in nodes:
         if any(v.node in found for v in node.operands):
@@ -131,7 +131,7 @@ def _below(sources: Iterable[Node], nodes: Sequence[Node]) -> set[Node]:
 
 
 def _counts(denominator: Value) -> tuple[Value, ...]:
-    """The sums over samples that a denominator is a function of; itself, if it is no such function."""
+    """The sums over samples that a denominator is a function of; the denominator itself if it is no such function."""
     found: dict[Value, None] = {}
     pending = [denominator]
     for v in pending:

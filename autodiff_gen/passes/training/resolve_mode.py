@@ -41,8 +41,8 @@ class Resolved:
 def resolved(roots: Sequence[Value], training: bool) -> Resolved:
     """`roots` in training or in evaluation.
 
-    A state that several calls of a module update is updated by one after the other. ModelError when other values
-    depend on such a state: the second call would have to read what the first one left.
+    If several calls of a module update a state, the calls update it one after the other. ModelError when other values
+    depend on such a state: the second call would have to read the value that the first call left.
     """
     chosen = _in_mode(roots, training)
     chosen = _with_keys(chosen)
@@ -57,7 +57,7 @@ def resolved(roots: Sequence[Value], training: bool) -> Resolved:
 
 
 def _in_turn(roots: Sequence[Value], updates: Sequence[Mapping[State, Value]]) -> dict[State, Value]:
-    """The new value of each state after all updates, each of which begins where those before it ended."""
+    """The new value of each state after all updates; each update reads the results of the updates before it."""
     requested: dict[State, set[Value]] = {}
     for requested_by_call in updates:
         for state, value in requested_by_call.items():

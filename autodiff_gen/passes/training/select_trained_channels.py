@@ -1,11 +1,11 @@
-"""Select trained channels: of a parameter of which some channels train, these are the state; the others are constants.
+"""Select trained channels: if only some channels of a parameter train, these are the state; the others are constants.
 
     entry train_step(x: f32[1,4])              entry train_step(x: f32[1,4])
       %0: f32[1,4] = mul(w, x)                   %0: f32[4] = index_copy(const(), w, dim=0, index=(1, 3))
       loss <- %0                         ->      %1: f32[1,4] = mul(%0, x)
                                                  loss <- %1
 
-What reads the parameter reads the whole, which is made of both where it is used.
+Readers of the parameter read the whole, which is assembled from both where it is used.
 """
 
 from __future__ import annotations
