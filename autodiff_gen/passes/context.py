@@ -43,8 +43,8 @@ class Context:
     backends: the target's kernels and properties, None until the target is known.
     first: outputs that are complete before any other step begins.
     budget: how many bytes of the arena an entry may take, None where that is not limited.
-    slack: how many times the budget values that are computed again may leave for strips to meet.
-    samples: the most that a micro-batch has, None where the batch is not divided; mixed: why the batch of an entry
+    slack: recomputation may leave the arena as large as this multiple of the budget, for strips to meet the budget.
+    samples: the most samples of a micro-batch, None where the batch is not divided; mixed: why the batch of an entry
     cannot be divided, by the entry's name.
     over_budget: the names of entries that a stage had to change for the budget.
     verified: the nodes that have been checked, with their operands.
@@ -70,7 +70,7 @@ class Context:
 
     @property
     def cost(self) -> CostTable:
-        """What operations cost on the target; on the host, until the target is known."""
+        """The costs of operations on the target; on the host, until the target is known."""
         return host_cost() if self.backends is None else self.backends.cost
 
     @property

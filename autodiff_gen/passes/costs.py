@@ -1,7 +1,7 @@
 """The decisions of passes that depend on what operations cost on the target: one function for each.
 
 The costs come from the board's table (targets/cost_table.py). Extents are given for the largest batch; an estimate
-counts the operations of the loops that lowering writes, not those that a compiler makes of them.
+counts the operations of the loops that lowering writes, not of the compiled loops.
 """
 
 from __future__ import annotations
@@ -188,8 +188,8 @@ def accumulator_tile(cost: CostTable, extents: Sequence[Size], most: int) -> tup
 
 
 def has_wide_vectors(cost: CostTable) -> bool:
-    """Whether loops are written for compilers to make vectors of them. A contiguous row is added up in vectors, as with
-    AG_REDUCTION on hosts: faster than sums of several rows at a time, which load each term by itself. Masks are
+    """Whether loops are written so that compilers vectorise them. A contiguous row is added up in vectors, as with
+    AG_REDUCTION on hosts. This is faster than sums of several rows at a time, which load each term by itself. Masks are
     computed again rather than stored."""
     return cost.vector > 4
 
@@ -203,7 +203,7 @@ def terms_are_repeated(cost: CostTable, operations: int, again: int) -> bool:
 
 
 def sums_in_a_tile(cost: CostTable, extents: Sequence[Size]) -> tuple[int, ...]:
-    """The extents of the sums to which one iteration of the loop over their terms adds; `extents`: of all sums."""
+    """The extents of the tile of sums that share a loop over their terms. extents: of all sums."""
     moving = [i for i, d in enumerate(extents) if d != 1]
     loops, block = accumulator_tile(cost, [extents[i] for i in moving], cost.registers)
     inside = moving[len(moving) - loops :]

@@ -70,7 +70,7 @@ class _Fit:
 
 
 def _as_biased(v: Value) -> Iterator[int]:
-    """Which operand of v is an image to which v adds a number for each channel."""
+    """The numbers of the operands of v that are images to which v adds a number for each channel."""
     if v.node.op.signs == (1, 1):
         for k, (image, bias) in enumerate((v.node.operands, v.node.operands[::-1])):
             if image.type.shape == v.type.shape and is_by_channel(bias, v):

@@ -52,7 +52,7 @@ _ORDER = ("bias_before_scale", "scale", "bias", "residual", "limits")
 
 @dataclass(frozen=True)
 class _Part:
-    """A node of a chain, which does one of _ORDER to its operand of this index."""
+    """A node of a chain. kind: the entry of _ORDER that it computes; index: its operand that is in the chain too."""
 
     node: Node
     kind: str
@@ -158,7 +158,7 @@ class _Chains:
         return isinstance(node.op.lower, kept) or node in self.finished or self._is_stored(v)
 
     def _is_left_to_loops(self, parts: Sequence[_Part]) -> bool:
-        """Whether loops do what these parts do in less time than a kernel."""
+        """Whether loops compute these parts in less time than a kernel."""
         if self.cost is None:
             return False
         kinds = [p.kind for p in parts]

@@ -1,5 +1,4 @@
-"""From the layouts of a contraction's operands to one call of the gemm family: which kernel, with which
-leading dimensions.
+"""From the layouts of a contraction's operands to one call of the gemm family: the kernel and its leading dimensions.
 
 Transposes and slices are views, so they show up here as strides; no operand is moved.
 """

@@ -1,5 +1,5 @@
-"""Select a kernel for sums over all axes except the last ones, if their terms are stored in any case. The kernel adds
-gradients of biases up, and the loop that stores the terms computes nothing else.
+"""Select a kernel for sums over all axes except the last ones, such as gradients of biases, if their terms are stored
+in any case. The loop that stores the terms then computes nothing else.
 
     entry f(x: f32[24,8])                                entry f(x: f32[24,8])
       %0: f32[8] = sum(x, axes=(0,), keepdim=False)        %0: f32[24,8] = reshape(x, shape=(24, 8))

@@ -1,4 +1,5 @@
-"""Loops over all elements of an array, whatever its axes are: which nodes want one, and which groups can have one."""
+"""Flat loops over all elements of an array, whatever its axes are: the nodes that want one, and the groups that can
+have one."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ def wants_a_flat_loop(node: Node, cost: CostTable) -> bool:
 
 def flat_shape(members: Sequence[Node], inside: set[Value]) -> Shape | None:
     """The one shape that all arrays of a purely elementwise group have, when they are dense: one loop can run
-    over all of it. None also where an array has scales along an axis, which a flat one would not have.
+    over all of it. None also where an array has scales along an axis, since a flat array would not have them.
     """
     shapes = set()
     for n in members:

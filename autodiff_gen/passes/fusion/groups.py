@@ -98,7 +98,7 @@ class Groups:
         return [n for n in (*sources, *edges.get(node, ())) if n in self.group]
 
     def _dependence_order(self, above: Mapping[int, Sequence[int]]) -> list[int]:
-        """The nodes in an order that respects control dependences, which the order of the graph may not. Each node is
+        """The nodes in an order that respects control dependences; the graph's own order may violate them. Each node is
         as late as its readers allow, so that few nodes are between two that are merged."""
         height = dict.fromkeys(above, 0)  # the longest path to a node that nothing reads
         readers = Counter(chain.from_iterable(above.values()))

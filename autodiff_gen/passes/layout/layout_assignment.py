@@ -10,10 +10,10 @@ until two of them cancel, or one ends in the storage order of a parameter.
       y <- %4
 
 A convolution computes in NHWC between two permutes. The permutes of neighbouring convolutions cancel, through
-elementwise ops, reductions and views. A weight that all kernels read in one other order is stored in that order. The
-permute that a flattened NHWC value needs is applied to the columns of the weight that it is multiplied with. Initial
-values and `state_dict` keep PyTorch's layout. An input in NHWC is free too: the permute(x, (0, 3, 1, 2)) before it
-cancels.
+elementwise ops, reductions and views. If all kernels read a weight in the same other order, it is stored in that order.
+The permute that a flattened NHWC value needs is applied to the columns of the weight that it is multiplied with.
+Initial values and `state_dict` keep PyTorch's layout. An input in NHWC is free too: the permute(x, (0, 3, 1, 2)) before
+it cancels.
 """
 
 from __future__ import annotations

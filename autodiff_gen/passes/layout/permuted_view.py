@@ -40,7 +40,7 @@ Permuted: TypeAlias = Value | PermutedView
 
 
 def reshaped(v: Value, shape: Shape) -> Value:
-    """v in another shape; a reshape of a reshape is one."""
+    """v in another shape; two reshapes in a row become one."""
     if v.type.shape == shape:
         return v
     if view_kind(v.node) is ViewKind.RESHAPE:
@@ -55,7 +55,7 @@ def reshaped(v: Value, shape: Shape) -> Value:
 
 
 def value_of(view: Permuted) -> Value:
-    """The value itself, by ops that are views of the source."""
+    """The value, built by views of the source."""
     if isinstance(view, Value):
         return view
     dims = tuple(a for group in view.axes for a in group)
@@ -102,8 +102,8 @@ def permuted(view: Permuted, dims: Sequence[int | None]) -> Permuted:
 
 
 def in_shape(view: Permuted, shape: Shape) -> Permuted | None:
-    """The view's elements, in row-major order, in another shape; None where an axis would be cut at a place that is no
-    whole number of its pieces."""
+    """The view's elements, in row-major order, in another shape; None where the new extents do not divide the pieces of
+    an axis, or these the new extents."""
     if isinstance(view, Value):
         return reshaped(view, shape)
     extents = view.source.type.shape

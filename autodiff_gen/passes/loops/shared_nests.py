@@ -49,7 +49,7 @@ def region_of_nest(node: Node, context: Context) -> Region:
 
 
 def own_values(node: Node, nest: LoopNest) -> Mapping[Value, Value]:
-    """For each value of the region of the nest the value of the node; none where both are the same."""
+    """Maps each value of the nest's region to the node's value; empty where both are the same."""
     mine, theirs = node.regions[0], nest.region
     return {} if mine is theirs else dict(zip(_values(theirs), _values(mine), strict=True))
 

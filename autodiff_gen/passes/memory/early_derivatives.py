@@ -72,7 +72,7 @@ def _derivatives(graph: Graph) -> Iterable[tuple[Value, set[Node]]]:
                 of_forward[node.results[0]] = {*inside, node}
     for v, nodes in of_forward.items():
         if all(r.results[0] in of_forward for r in graph.readers(v)) or v in roots:
-            continue  # a part of another one
+            continue  # a part of another value that is found
         inner = {r for n in nodes for r in n.results} - {v}
         if any({*graph.readers(u)} - nodes for u in inner) or not any(map(_calls, nodes)):
             continue

@@ -77,7 +77,7 @@ def parts_of_batch(graph: Graph, tile: int) -> list[int]:
 
 
 def divided(graph: Graph, most: int) -> Graph:
-    """The graph with its batch in parts of at most so many samples. Raises Mixed."""
+    """The graph with its batch in parts of at most `most` samples. Raises Mixed."""
     inside, sums = _in_the_loop(graph)
     if not any(map(_is_work, inside)):
         return graph
@@ -166,7 +166,7 @@ def _zeros(v: Value) -> Value:
 
 
 def _in_the_loop(graph: Graph) -> tuple[list[Node], list[Node]]:
-    """The nodes whose results follow the batch, and those that add up over it, without the nodes before the loop."""
+    """The nodes whose results follow the batch, and the nodes that sum over it, without the nodes before the loop."""
     order = graph.nodes
     inside = [n for n in order if any(map(follows, n.results)) and not isinstance(n.op.lower, Leaf)]
     members = set(inside)

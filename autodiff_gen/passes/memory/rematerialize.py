@@ -24,10 +24,10 @@ the arena becomes so much smaller that it is worth the time.
       dv <- %5
       ds <- %6
 
-Normalised values are recomputed from their statistics; activations of them and sums of both are recomputed too. A value
-is recomputed only from values that are stored in any case:
-- values that the backward pass reads directly, or through several functions of one value;
-- values that the backward pass reads and that cannot be recomputed;
+Normalised values are recomputed too if their statistics are stored, and so are activations of them and sums of both. A
+value is recomputed only from values that are stored in any case:
+- values that the backward pass reads directly, or through several functions of only this value;
+- other values that the backward pass reads, if they cannot be recomputed from these;
 - inputs, states and constants, which are read before a state changes.
 In a chain in which each value is the only reader of the one before, such as a product and its sum with a bias, the last
 value is stored. If the backward pass reads a value only through one function, as softmax reads its scores, the result
@@ -268,7 +268,7 @@ class _Forward:
         return node.with_operands(tuple(new)).results
 
     def _is_compared(self, node: Node, v: Value) -> bool:
-        """Whether a node compares elements with their extreme: it reads values for which that is known."""
+        """Whether a node compares elements of v with their extreme: it must then read v itself, not a copy."""
         return node.op.equality and v.base in self.compared
 
     def _copy(self, v: Value, copies: dict[Value, Value]) -> Value:

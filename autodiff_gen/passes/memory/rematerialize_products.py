@@ -103,7 +103,7 @@ def _improved(graph: Graph, context: Context, tried: set[Graph]) -> Graph | None
 
 
 def _number(values: Sequence[Value], size: int) -> int:
-    """How many of the values, the first ones, have this size together; all of them, if they have less."""
+    """How many of the first values together have at least this size; all of them, if they have less."""
     totals = itertools.accumulate(v.type.bytes for v in values)
     return next((k for k, total in enumerate(totals, start=1) if total >= size), len(values))
 

@@ -1,4 +1,4 @@
-"""Expand composite ops, which exist for their gradients, into the ops that loops and kernels are made of.
+"""Expand composite ops, which exist for their gradients, into the ops that loops and kernels compute.
 
     entry f(x: f32[2,8])
       %0: f32[2,8], %1: f32[2,1], %2: f32[2,1], %3: f32[2,1] = standardize(x, axes=(1,), eps=1e-05)
@@ -13,7 +13,7 @@
       %5: f32[2,1] = add(%0, %4)
       y <- %5
 
-Permutes have propagated through them as through one elementwise op, and gradients are known.
+By then, permutes have propagated through each composite op as through one elementwise op, and gradients are known.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def _identity(op: Op, operands: tuple[Value, ...], type: Type) -> Value | None:
 
 
 def _compares_with_itself(op: Op, operands: tuple[Value, ...]) -> bool:
-    """Whether integers are compared with themselves: the result follows from none of them. Floats may be NaN."""
+    """Whether integers are compared with themselves: the result does not depend on them. Floats may be NaN."""
     return op.comparison and operands[0] is operands[1] and operands[0].dtype.kind in "iu"
 
 
@@ -95,7 +95,7 @@ def fold_constants(graph: Graph, context: Context) -> Graph:
         if node.op is CONST:
             return constants[key_of(node, ())]
         if isinstance(node.op.lower, View):
-            one = operands[0].base  # of one element: no chain, as loops do not see through all of them
+            one = operands[0].base  # of one element: no chain of views, as loops do not handle every chain
             if set(one.type.shape) <= {1} and not set(operands[0].type.shape) <= {1}:
                 return (broadcast_to(with_shape(one, ()), node.results[0].type.shape),)
             same = operands[0].type == node.results[0].type

@@ -30,7 +30,7 @@ from ..context import Context
 
 
 def region_dce(graph: Graph, context: Context) -> Graph:
-    """Until nothing changes: a scan that is relieved of operands may leave stacks of another one without readers."""
+    """Repeats until nothing changes: a scan that loses operands may leave stacks of another scan without readers."""
     while True:
         regions = graph.of(Scan, Cond)
         read = {v for n in graph.nodes for v in n.operands} | set(graph.roots) if regions else set()
@@ -94,6 +94,6 @@ def _narrowed(
 
 
 def _renumbered(origin: Origin, results: list[int]) -> Origin:
-    """The origin of a node that has only these results of another one: each keeps its label."""
+    """The origin of a node that has only these results of another node: each keeps its label."""
     labels = {k: origin.labels[i] for k, i in enumerate(results) if i in origin.labels}
     return origin if labels == origin.labels else replace(origin, labels=labels)

@@ -58,7 +58,7 @@ def scaled(graph: Graph, changed: Set[State] = frozenset(), trained: Set[State] 
 
 @dataclass(frozen=True)
 class _Factor:
-    """A vector by which an operation multiplies an image, or divides it. image: which operand the image is."""
+    """A vector by which an operation multiplies an image, or divides it. image: the number of the image operand."""
 
     op: str
     vector: Value
@@ -110,7 +110,7 @@ class _Scaling:
 
     def _multiplied(self, v: Value, axis: int, factor: _Factor) -> Value | None:
         """A value times a factor along an axis, computed from weights times the factor; None where it cannot be."""
-        way: list[tuple[Node, int, int]] = []  # to the product: nodes, which of their operands, the axis
+        way: list[tuple[Node, int, int]] = []  # to the product: node, number of the operand, axis
         while v in self.single and not v.node.op.factors:
             step = self._before(v.node, axis)
             if step is None:

@@ -1,4 +1,4 @@
-"""Share the function that an activation calls with other values, most often its gradient, that call it too.
+"""Share the function that an activation calls with other values that call it too, most often with the gradient.
 
     entry f(x: f32[4])              entry f(x: f32[4])
       %0: f32[4] = silu(x)            %0: f32[4] = sigmoid(x)
@@ -40,7 +40,7 @@ class _Numbering:
         return key_of(node, tuple([self._of.get(v) for v in node.operands]))
 
     def has(self, node: Node) -> bool:
-        """Whether the graph computes what this node computes; nodes below it are numbered."""
+        """Whether the graph has a node equal to this one; nodes below it are numbered."""
         found = self._known.get(self._key(node))
         if found is not None:
             self._of.update((r, found + i) for i, r in enumerate(node.results))

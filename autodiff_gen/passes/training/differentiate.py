@@ -52,7 +52,7 @@ def gradient_name(state: State, term: int = 0) -> str:
 
 
 def _of_micro_batch(step: Graph, trained: Sequence[tuple[State, Value]]) -> Graph:
-    """The entry with the gradients of the numerators of all terms of the loss, which is 0 where its denominator is."""
+    """The entry with the gradients of the numerators of all terms of the loss. A term whose denominator is 0 is 0."""
     terms = terms_of(step, [v for _, v in trained])
     loss, outputs = step.outputs["loss"], {}
     for k, term in enumerate(terms):

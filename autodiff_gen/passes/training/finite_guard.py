@@ -76,9 +76,9 @@ class Bounds:
         self.readers = users(order)
         self.bounds: dict[Value, Bound] = {}
         self.divisors: list[Bound] = []  # their bounds must be finite too
-        self.least: dict[Value, float] = {}  # lower bounds; of the others nothing is known
-        self.assumed: dict[Value, set[Value]] = {}  # the values that must not be negative for them
-        self.checked: set[Value] = set()  # of these, those that the guard must check
+        self.least: dict[Value, float] = {}  # the lower bounds that are known
+        self.assumed: dict[Value, set[Value]] = {}  # the values that must not be negative for a lower bound
+        self.checked: set[Value] = set()  # the assumed values that the guard must check
         _, waiting = guarded(graph)
         self.waiting = self._with_rules(order, waiting)
         for node in order:
@@ -111,7 +111,7 @@ class Bounds:
         return True
 
     def _find_least(self, node: Node, waiting: bool) -> None:
-        """The lower bound of a node's result, of at least 0, and what that assumes."""
+        """Find a lower bound of at least 0 for a node's result, and the values that it assumes not to be negative."""
         v, op = node.results[0], node.op
         below = [self.least.get(o) for o in node.operands]
         assumed = set().union(*(self.assumed.get(o, set()) for o in node.operands))
@@ -180,7 +180,7 @@ class Bounds:
         return with_role(most, "most")
 
     def _sum_of_squares(self, v: Value) -> Value | None:
-        """The sum of the squares of all elements of v, where the graph has it: its root is no less than any of them."""
+        """The sum of the squares of all elements of v, where the graph has it: its root bounds every element."""
         for node in self.readers.get(v, ()):
             if sum(node.op.powers) == 2 and set(node.operands) == {v}:
                 for reader in self.readers.get(node.results[0], ()):
@@ -203,7 +203,7 @@ class Bounds:
         self.bounds[v] = bound
 
     def _product(self, node: Node) -> Bound:
-        """Of a sum of products, scaled where it is added to memory; the old value is not counted."""
+        """The bound of a sum of products, scaled where it is added to memory; the old value is not counted."""
         lower = node.op.lower
         if isinstance(lower, Contraction | RowContraction):
             terms, factors = planned_size(node.operands[0].type.shape[-1:]), node.operands[:2]
@@ -220,7 +220,7 @@ class Bounds:
         return bound
 
     def _of_formula(self, node: Node) -> Bound:
-        """Of a sum over axes or an elementwise op, from what its record says."""
+        """The bound of a sum over axes or of an elementwise op, from the traits of the op."""
         if is_sum(node):
             (x,) = node.operands
             terms = planned_size(x.type.shape) // planned_size(node.results[0].type.shape)
@@ -249,7 +249,7 @@ class Bounds:
 
 
 def _bounding(op: Op) -> Sequence[int]:
-    """Which operands' bounds together bound the result, as far as it is a sum, a choice or no larger than they."""
+    """The operands whose bounds together bound the result: if it is a sum, a choice, or no larger than they are."""
     return op.chooses or op.bounded_by or range(len(op.signs))
 
 

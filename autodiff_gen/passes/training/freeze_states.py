@@ -1,5 +1,5 @@
-"""Freeze states: parameters that no entry trains and buffers that none updates, such as statistics of a BatchNorm in
-evaluation mode, are constants in flash, which are not saved or updated.
+"""Freeze states: parameters that no entry trains and buffers that no entry updates, such as statistics of a BatchNorm
+in evaluation mode, are constants in flash. They are not saved or updated.
 
     entry train_step(x: f32[4])          entry train_step(x: f32[4])
       %0: f32[4] = mul(w, x)               %0: f32[4] = const()
@@ -7,7 +7,7 @@ evaluation mode, are constants in flash, which are not saved or updated.
       v' <- %1                             %2: f32[4] = mul(v, %1)
                                            v' <- %2
 
-Its value is the model's when it was built.
+A constant has the value of the model when it was built.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def freeze_states(module: Module[Graph], context: Context) -> Module[Graph]:
 
 
 def _constant(state: State) -> Value:
-    """Its initial value, as it is stored, with its role in its module."""
+    """The initial value of a state, as it is stored, with the state's role in its module."""
     scope, _, role = state.name.rpartition(".")
     with building(scope):
         return constant(state.stored(state.init.array()), state.type.dtype, state.type.quantization, role)

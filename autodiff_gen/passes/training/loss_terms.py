@@ -112,7 +112,7 @@ def _parts(loss: Value, nodes: Sequence[Node], from_inputs: Set[Node], trained: 
 
 
 def _merged(values: Sequence[Value]) -> list[Value]:
-    """The values, equal ones as the first of them."""
+    """The values, with the first of equal values in place of each."""
     first: dict[Any, Node] = {}
     same: dict[Value, Value] = {}
     for node in topological(values):
