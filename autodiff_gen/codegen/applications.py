@@ -14,14 +14,15 @@ from ..ir.traits import view_kind
 from ..ir.types import planned_size
 
 PLAIN = (bool, int, float, str)  # arguments that a comment can show
-MODE = "training"  # the argument that chooses between two formulas, of which the entry has one
+MODE = "training"  # the argument that chooses between two formulas; the entry contains one of them
 
 
 @dataclass(frozen=True)
 class Application:
-    """A call whose result a step computes from its arguments: nodes, those that it made; arguments, by their
-    parameters: values that the step reads or computes, or plain ones; saved: values that other steps have computed of
-    the arguments and the step reads instead; stored: where the arguments of these are."""
+    """A call whose result a step computes from its arguments. nodes: the nodes that the call made; arguments: by
+    parameter, values that the step reads or computes, or plain values; saved: values that other steps computed from the
+    arguments and that the step reads instead; stored: the value in memory of each value that is read through views or
+    inside of other steps."""
 
     call: FunctionCall
     nodes: frozenset[Node]
@@ -74,7 +75,8 @@ class _Found:
         self.stored: dict[Value, Value] = {}
 
     def follow(self, v: Value) -> bool:
-        """Collect what v is computed of; whether that may be an application of the call."""
+        """Collect the nodes and values that v is computed from. Returns whether they may be an application of the
+        call."""
         pending = [v]
         while pending:
             u = pending.pop()
@@ -135,7 +137,7 @@ class _Found:
         return False
 
     def _add_saved(self, source: Value) -> None:
-        """Know where the values of the loops that compute a saved value are stored."""
+        """Record where the values of the loops that compute a saved value are stored."""
         (region,) = source.node.regions
         self.saved[source] = None
         self.outer.update(zip(region.params, source.node.operands, strict=True))
@@ -144,12 +146,12 @@ class _Found:
 
 
 def computed(v: Value) -> Value:
-    """The value of loops that is stored as v; v itself where it is none."""
+    """The value inside a loop nest that is stored as v; v itself if no loop nest computes it."""
     return v.node.regions[0].results[v.index] if isinstance(v.node.op.lower, Fused) else v
 
 
 def _given(v: Value, call: FunctionCall) -> Value:
-    """What a value shows that is a view made by the call, such as the first element along an axis."""
+    """The operand of the views that the call made of v, such as the first element along an axis; else v itself."""
     while isinstance(v.node.op.lower, View) and call.contains(v.node.origin.call):
         v = v.node.operands[0]
     return v
@@ -195,7 +197,7 @@ def _arguments(
 
 
 def same(v: Value, argument: Value) -> bool:
-    """Whether a value takes the place of an argument."""
+    """Whether a value is the argument: both are results of one node or of one call, or have the same name."""
     a, b = v.base, argument.base
     returned = a.node.origin.result_of
     is_result = returned is not None and returned is b.node.origin.result_of

@@ -1,4 +1,4 @@
-"""What a program's work is, and what a RAM budget costs: lines for the user."""
+"""Lines for the user about the work of a program and the cost of a RAM budget."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def work_notes(program: Program, clock_hz: int | None = None) -> list[str]:
 
 
 def budget_notes(program: Program, without: Callable[[], Program], clock_hz: int | None = None) -> list[str]:
-    """What the RAM budget changes in the cost of entries, a line for each, against the program without one: time
-    by the cycles of an instruction in the cost table, if it has them. without: compiles the latter; clock_hz: of the
-    core."""
+    """A line for each entry whose cost a RAM budget changes, compared with the program without a budget. Time follows
+    from the cycles of an instruction, if the cost table has them. without: compiles the program without a budget;
+    clock_hz: of the core."""
     changed = [entry for entry in program.entries if entry.plan.work is not None]
     if not changed:
         return []

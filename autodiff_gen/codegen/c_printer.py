@@ -35,7 +35,7 @@ def folded(text: str, width: int = WIDTH - 4, indent: str = " " * 8) -> list[str
     penalties = _penalties(words)
     best: list[tuple[int, int]] = [
         (0, 0)
-    ]  # of the last words: their penalty, and minus those on the first line
+    ]  # of the last words: their penalty, and minus the number of words on the first line
     for k in reversed(range(len(words))):
         length = len(indent if k else margin) - 1
         found: list[tuple[int, int]] = []
@@ -56,7 +56,7 @@ def folded(text: str, width: int = WIDTH - 4, indent: str = " " * 8) -> list[str
 
 
 def _penalties(words: Sequence[str]) -> list[int | None]:
-    """Those of a cut after each word; None where there is none, as an operator or a brace follows."""
+    """The penalty of a cut after each word; None where no cut is allowed because an operator or a brace follows."""
     out: list[int | None] = []
     nested = subscripts = 0
     for word, following in itertools.pairwise([*words, ""]):
@@ -76,8 +76,8 @@ def _penalties(words: Sequence[str]) -> list[int | None]:
 
 @dataclass(frozen=True)
 class Printer:
-    """`types`: how types are spelled, where otherwise than in the tree; `width`: columns of a line, of which a
-    function's body has already lost its indentation."""
+    """`types`: spellings of types that differ from the tree; `width`: columns of a line without the indentation of a
+    function's body."""
 
     types: Mapping[str, str] = field(default_factory=dict)
     width: int = WIDTH - len(_INDENT)
@@ -149,7 +149,7 @@ class Printer:
                 index = c.Sum((start, index))
         inside = self._text(index)
         if isinstance(index, c.Binary) and index.symbol == "*" and not is_first:
-            # beside `i * 10 + 1`; of a product alone clang-tidy warns, as an int is made wider
+            # beside `i * 10 + 1`; clang-tidy warns about a bare product, which widens an int
             inside += " + 0"
         return f"{self._text(array, ATOM)}[{inside}]"
 

@@ -1,4 +1,4 @@
-"""What a kernel call computes, as mathematics, with the operands, transposes and shapes of the call."""
+"""The comment of a kernel call: its formula with operands, transposes and shapes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .view_text import viewed, windows_of
 
 
 def call_comment(names: Names, node: Node, call: KernelCall) -> str:
-    """`y[4,3] = x[4,8] . w[3,8]'`, or `y[4,3] = op(x[4,8], ...)`; what is added to memory with its factors."""
+    """`y[4,3] = x[4,8] . w[3,8]'`, or `y[4,3] = op(x[4,8], ...)`; a call that adds to memory shows both factors."""
     each = ""
     if call.product is not None:
         a, b = call.product

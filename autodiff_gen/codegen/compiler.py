@@ -46,11 +46,10 @@ def compile_model(
 ) -> Program:
     """Compile `model` into a trainer called `name`.
 
-    kernels: backends by priority, None for what the board's profile says; board: whose
-    features they may need and whose RAM the trainer must fit;
-    ram: bytes that override the board's, of all its regions of RAM or by the name of each that is used; must_fit:
-    whether needing more is an error; thorough: whether what needs little more is planned again. Raises ModelError,
-    KernelError, BoardError, PlanError.
+    kernels: backends by priority, None for the backends of the board's profile; board: kernels may need its features,
+    and the trainer must fit its RAM; ram: bytes that override the board's, in total or by the name of each region that
+    is used; must_fit: raise if the trainer needs more; thorough: plan again if the trainer needs little more. Raises
+    ModelError, KernelError, BoardError, PlanError.
     """
     tables = _load_kernels(kernels, board)
     if model.split and tables.cost.cache is not None:
@@ -103,7 +102,7 @@ def compile_model(
 
 
 def compile_function(function: FunctionSpec, name: str, kernels: Sequence[str] = ("ref",)) -> Program:
-    """Compile a plain function of graph values: one entry, called `name`, no state of its own."""
+    """Compile a plain function of graph values: one entry, called `name`, and no state."""
     if identifier(name) != name:
         raise ModelError(_bad_name(name))
     tables = _load_kernels(kernels, None)
@@ -195,8 +194,8 @@ def _in_shares(
     graphs: Sequence[Graph],
     compiled: Callable[[Sequence[Graph], int], tuple[Entry, ...]],
 ) -> Program:
-    """The program with each entry compiled for as many bytes as it may take: its memory of 32-bit integers is not
-    smaller than that of others, and the struct has padding."""
+    """The program with each entry compiled for as many bytes as it may take: the arena less the padding of the struct,
+    and less the integers that another entry needs in addition."""
     integers = {e.name: e.plan.plans["int"].peak for e in program.entries}
     largest = max(integers.values()) + max(e.plan.plans["float"].peak for e in program.entries)
     padding = program.struct_bytes - sum(s.type.bytes for s in program.slots) - largest

@@ -35,7 +35,7 @@ class Table:
 
     @property
     def note(self) -> str:
-        """A comment after the brace: the shape, of which the declaration of an array says no more than the size."""
+        """A comment after the brace with the shape: the declaration has only the number of elements."""
         return f" /* [{','.join(map(str, self.shape))}] */" if len(self.shape) > 1 else ""
 
 

@@ -1,4 +1,4 @@
-"""The C of a scan: first values, then a loop over the time axis whose body reads like an entry function; and that of a
+"""The C of a scan: first values, then a loop over the time axis whose body reads like an entry function; the C of a
 cond."""
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def region_statements(names: Names, step: Step, nested: Nested) -> list[c.Statem
 
 
 def _micro_batches(names: Names, step: Step, plan: ScanPlan, scope: Scope, nested: Nested) -> c.Statement:
-    """The loop over micro-batches: from sample `start` on, `count` samples, of which the last one has what is left."""
+    """The loop over micro-batches: `count` samples from sample `start` on; the last micro-batch has the rest."""
     n, start, most = c.Name("n"), c.Name("start"), c.number(plan.samples)
     inner = tuple(_part(names, step, plan.body, scope, start, nested))
     if plan.samples > 1:
@@ -88,7 +88,7 @@ def _cond(names: Names, step: Step, plan: CondPlan, nested: Nested) -> list[c.St
 def _part(
     names: Names, step: Step, part: InnerPlan, scope: Scope, time: c.Expr | None, nested: Nested
 ) -> list[c.Statement]:
-    """Pointers to what the part reads and writes, then its steps."""
+    """Pointers to the part's operands and results, then its steps."""
     pointers = _Pointers(names, step, scope, time)
     out, memories = pointers.declared, pointers.memories
     args = {b.inner: pointers.read(b) for b in part.bound if b.inner.node.op is INPUT}
@@ -125,8 +125,8 @@ def _arenas(names: Names, step: Step) -> Mapping[str, tuple[str, int]]:
 
 
 class _Pointers:
-    """What a part of a region reads and writes. declared: pointers, and numbers that are read; memories: of arrays, by
-    their places."""
+    """The operands and results of a part of a region. declared: pointers, and numbers that are read; memories: of
+    arrays, by their places."""
 
     def __init__(self, names: Names, step: Step, scope: Scope, time: c.Expr | None) -> None:
         self.names, self.step, self.scope, self.time = names, step, scope, time
@@ -142,7 +142,7 @@ class _Pointers:
         return name, self.called[name]
 
     def read(self, b: Bound) -> c.Expr:
-        """What an operand is called inside; an element of one that is indexed by time is declared."""
+        """The name of an operand inside the part; declares the element of an operand that is indexed by time."""
         place = self.names.place(b.outer)
         if self.names.by_value(b.outer):
             return place

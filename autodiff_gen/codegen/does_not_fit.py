@@ -1,4 +1,4 @@
-"""The message about a program that does not fit its board's memory: what is missing, what is alive at the peak."""
+"""The message about a program that does not fit its board's memory: missing bytes, and tensors alive at the peak."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ LEAST = 30  # characters of a list of tensors
 def does_not_fit(
     program: Program, spaces: Sequence[Space], small: Sequence[tuple[Space, int]], board: Board | None
 ) -> str:
-    """spaces: the regions that it may use; small: those that are too small, and how many bytes it needs of each."""
+    """spaces: the regions that the program may use; small: the regions that are too small, with the bytes that the
+    program needs there."""
     missing = sum(needed - s.bytes for s, needed in small)
     of = f" of {' and '.join(s.region for s, _ in small)}" if len(spaces) > 1 else ""
     least, undivided = ",", ""
@@ -40,12 +41,12 @@ def does_not_fit(
 
 
 def states_do_not_fit(name: str, slots: Sequence[Slot], spaces: Sequence[Space], board: Board | None) -> str:
-    """The same of a model of which parameters and optimizer state alone take more, so that no plan is looked for."""
+    """The message about a model that is not planned, as its parameters and optimizer state exceed the memory."""
     needed = sum(s.type.bytes for s in slots)
     missing = needed - sum(s.bytes for s in spaces)
     largest = sorted(((s.name, s.type.bytes) for s in slots), key=lambda item: (-item[1], item[0]))
     begin = (
-        f"{name} needs {needed} bytes for parameters and optimizer state alone, {_has(spaces, board)}: {missing} bytes "
+        f"{name} needs {needed} bytes for parameters and optimizer state, {_has(spaces, board)}: {missing} bytes "
         "are missing; the largest: "
     )
     end = f"; {_helps()}"
@@ -59,7 +60,7 @@ def _sizes(sizes: Sequence[tuple[str, int]], begin: str, end: str) -> str:
 
 
 def _has(spaces: Sequence[Space], board: Board | None) -> str:
-    """What there is, and where."""
+    """The available bytes, and their regions."""
     where = f"board {board.id}" if board is not None else "ram"
     regions = f" ({', '.join(f'{s.region} {s.bytes}' for s in spaces)})" if len(spaces) > 1 else ""
     return f"{where} has {sum(s.bytes for s in spaces)} for it{regions}"

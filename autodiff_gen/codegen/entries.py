@@ -22,8 +22,8 @@ from .program import INDEX, Arg, Entry, Program
 
 @dataclass(frozen=True)
 class EntryCode:
-    """One entry. `checks` are those of every call, `scans` those that traverse the arguments before the first step;
-    `pointers` are what all steps share, of a function in parts.
+    """One entry. `checks` are the checks of every call; `scans` are checks that traverse the arguments before the first
+    step; `pointers` are declarations that all steps share in a function in parts.
     """
 
     entry: Entry
@@ -34,7 +34,7 @@ class EntryCode:
 
 
 def step_trees(entry: Entry, program: Program) -> list[c.Statements]:
-    """What every step of an entry computes, for reports: without headings, probes and tests."""
+    """The C of every step of an entry, for reports: without headings, probes and tests."""
     body = _body(entry, program, program.constant_names, {})
     return [tuple(body.statements(step)) for step in entry.plan.steps]
 
@@ -65,7 +65,7 @@ def entry_code(
 
 
 def in_parts(code: EntryCode) -> EntryCode:
-    """The steps as the cases of train_part: an error ends the step, and what is scanned belongs to the first."""
+    """The steps as the cases of train_part: an error ends the step, and the scans belong to the first case."""
     end = c.Assign(c.Member("t", "part"), c.number(0))
     pointers = tuple(s for step in code.steps for s in step if _is_pointer(s))
     steps = [tuple(s for s in step if not _is_pointer(s)) for step in code.steps]
@@ -159,7 +159,7 @@ def _any(tests: list[c.Expr]) -> c.Expr:
 
 
 def _checks(entry: Entry, program: Program) -> c.Statements:
-    """What every call tests: pointers, and the number of samples."""
+    """The tests of every call: pointers, and the number of samples."""
     prefix = program.name.upper()
     used = {v for n in entry.plan.graph.nodes for v in n.operands}
     unused = [a for a in entry.args if a.by_value and a.value not in used]
@@ -190,7 +190,7 @@ def _regions(steps: Sequence[c.Statements], program: Program) -> c.Statements:
 def _scans(
     entry: Entry, program: Program, tables: Mapping[Value, str], geometry: Mapping[Geometry, str]
 ) -> c.Statements:
-    """What is tested before the first step: indices out of range, and inputs that are not finite."""
+    """The tests before the first step: indices out of range, and inputs that are not finite."""
     prefix = program.name.upper()
     out: list[c.Statement] = []
     for check in entry.checks:

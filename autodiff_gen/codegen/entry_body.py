@@ -43,7 +43,7 @@ class EntryBody(Names):
         return lambda step: [*body.statements(step), *body.freed(step)]
 
     def freed(self, step: Step) -> list[c.Statement]:
-        """With `poison`, what fills the memory that is not used after a step."""
+        """With `poison`, statements that fill the memory that is not used after a step."""
         ended = [b for b in self.plan.placed if b.end == step.number] if self.poison else []
         kept = {b.over: (b.bytes + 3) // 4 * 4 for b in self.plan.placed}
         return [
@@ -53,7 +53,7 @@ class EntryBody(Names):
         ]
 
     def statements(self, step: Step) -> list[c.Statement]:
-        """The step's comment, the pointers that are first used in it, and what it does."""
+        """The step's comment, the pointers that are first used in it, and its statements."""
         comment, *body = self._statements(step)
         return [comment, *self.pointers.get(step.number, ()), *body]
 

@@ -1,4 +1,4 @@
-"""The comment of an entry in NAME.h: what it does, the shapes of its arguments, and which of these it checks."""
+"""The comment of an entry in NAME.h: its purpose, the shapes of its arguments, and the arguments that it checks."""
 
 from __future__ import annotations
 

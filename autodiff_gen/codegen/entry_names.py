@@ -1,4 +1,4 @@
-"""What an entry calls its values in C: the caller's arrays, states, constants, and pointers into the arena."""
+"""The names of an entry's values in C: the caller's arrays, states, constants, and pointers into the arena."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ ONE_STRUCT: Mapping[str, c.Expr] = {"float": c.Member("t", "arena"), "int": c.Me
 
 @dataclass(frozen=True)
 class Inside:
-    """What surrounds a region: by pool, the arena around it with its offset there in bytes; names that are in scope,
-    what memory they are of, and what they say; and how its steps are numbered."""
+    """The context of a region: by pool, the arena around it with its offset there in bytes; names in scope with their
+    memory and meaning; and the prefix and start of its step numbers."""
 
     arenas: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     taken: frozenset[str] = frozenset()
@@ -40,9 +40,9 @@ class Inside:
 
 
 class Names:
-    """Of one entry. `args` maps the graph's inputs, `outputs` the outputs' names, `slots` states and `tables` constant
-    arrays to their memory in C, `geometry` structs to their names at file scope, `layers` long paths of modules to
-    short ones, `arenas` those of the plan to their memory; with `poison`, memory is filled after the last step that
+    """The names of one entry. `args` maps the graph's inputs to their memory in C. So do `outputs` (by name), `slots`
+    (states), `tables` (constant arrays) and `arenas` (the plan's arenas). `geometry` maps structs to their names at
+    file scope, `layers` long paths of modules to short ones. With `poison`, memory is filled after the last step that
     uses it.
     """
 

@@ -8,11 +8,11 @@ from functools import cache
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_query
 
-SELECT = 4  # a comparison of floats, its flags, and what it selects
+SELECT = 4  # a comparison of floats, its flags, and the selection
 
 
 def value_of(e: c.Expr, known: Mapping[str, float]) -> float | None:
-    """What an expression of integers comes to."""
+    """The value of an integer expression; None if a variable is unknown."""
     if isinstance(e, c.Literal):
         try:
             return float(e.text.rstrip("fu"))
@@ -64,7 +64,7 @@ def array_of(e: c.Element) -> str:
 
 
 def stores(statements: Sequence[c.Statement], local: set[str]) -> bool:
-    """Whether any of them stores to memory, so that compilers load again what is read in the next iteration."""
+    """Whether a statement stores to memory, so that compilers load operands again in the next iteration."""
     arrays = local | {s.name for s in c_query.statements(statements) if isinstance(s, c.Array)}
     for s in c_query.statements(statements):
         target = s.target if isinstance(s, c.Assign) else None

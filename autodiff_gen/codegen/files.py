@@ -1,6 +1,6 @@
 """From a Program to files: NAME.h, NAME.c, NAME_params.c. Python decides, the templates lay out.
 
-The text is a function of the program alone: no time, path, host or hash order.
+The text depends only on the program: no time, path, host or hash order.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _COMPILED = Path(__file__).parent / "__pycache__"  # of the templates too
 
 @functools.cache  # compiling them takes longer than rendering
 def templates() -> jinja2.Environment:
-    """The templates of generated files; an undefined name is an error. What Jinja makes of them is kept where Python
-    keeps what it makes of modules, if it does."""
+    """The templates of generated files; an undefined name is an error. Jinja caches their bytecode beside Python's, if
+    Python writes bytecode."""
     keep = not sys.dont_write_bytecode and os.access(_COMPILED, os.W_OK)
     return jinja2.Environment(
         bytecode_cache=jinja2.FileSystemBytecodeCache(str(_COMPILED)) if keep else None,
@@ -80,7 +80,7 @@ def emit(
 
 
 def _source(program: Program, source: Source) -> dict[str, Any]:
-    """What the template of NAME.c takes."""
+    """The variables of the template of NAME.c."""
     declarations = [k.declaration for k in program.kernels if not k.declared]
     if declarations:
         declarations = ["/* Kernels that ag_kernels.h does not declare. */", *declarations, ""]
@@ -104,7 +104,7 @@ def _source(program: Program, source: Source) -> dict[str, Any]:
 
 
 def _header(program: Program, source: Source) -> dict[str, Any]:
-    """What the template of NAME.h takes."""
+    """The variables of the template of NAME.h."""
     return {
         "what": "a trainer"
         if program.is_model
@@ -123,7 +123,7 @@ def _header(program: Program, source: Source) -> dict[str, Any]:
 
 
 def _params(program: Program) -> dict[str, Any]:
-    """What the template of NAME_params.c takes."""
+    """The variables of the template of NAME_params.c."""
     statements, init_tables, draws = init_statements(program.slots)
     return {"lines": PRINTER.lines(statements), "tables": init_tables, "draws": draws}
 

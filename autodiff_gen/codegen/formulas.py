@@ -1,4 +1,4 @@
-"""The formulas of what loops compute, from the nodes of their region."""
+"""The formulas of loop nests, from the nodes of their regions."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from .gradient_calls import gradient_call
 from .view_text import joined_axis, view_text, viewed, window
 
 LONGEST = (
-    24  # operators and parentheses of a formula; what takes more is told with the local values of its loops
+    24  # operators and parentheses of a formula; a longer formula is split at the local values of its loops
 )
 LET = "let "  # begins the line of a local value
 SAVES = "; saves "  # after the formula of a result, before other results of the calls that it says
-SAVED = "; from "  # after the formula of a result, before what the step reads of calls that it says
+SAVED = "; from "  # after the formula of a result, before values that calls in the formula saved and the step reads
 
 
 def plain(literal: str) -> str:
@@ -46,8 +46,8 @@ def plain(literal: str) -> str:
 
 
 def loops_comment(names: Names, step: Step, locals_: Mapping[Value, str]) -> str:
-    """A line for each result: the formula of its elements. Local values that are used several times have lines of their
-    own, and all of those of which a long formula is made; locals_: what the loops call them."""
+    """A line for each result: the formula of its elements. A local value has a separate line if it is used several
+    times or belongs to a long formula. locals_: the names of local values in the loops."""
     return "\n".join(_Formulas(names, step, locals_).lines())
 
 
@@ -160,7 +160,8 @@ class _Formulas:
         return name
 
     def _named(self, v: Value, outer: Value | None = None) -> str:
-        """A result that has its line already, or what is read from outside: `outer`, else all of it."""
+        """The name of a result that has its line already, or of a value from outside: `outer` if given, else all of
+        v."""
         if v.base in self.done:
             return self.done[v.base]
         outer = self.outer[v] if outer is None else outer
@@ -303,7 +304,7 @@ def _factors(node: Node) -> tuple[Value, Value] | None:
 
 
 def _matrix(v: Value) -> Value:
-    """What a view shows with an axis more than the two of a matrix."""
+    """The operand of views that add axes to a matrix."""
     while isinstance(v.node.op.lower, View) and len(v.type.shape) > 2:
         v = v.node.operands[0]
     return v

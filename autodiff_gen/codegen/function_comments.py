@@ -1,5 +1,4 @@
-"""The comments of functions of loops: what they compute, from the comments of the steps that call them, and which steps
-these are:
+"""The comments of functions of loops: the formula, taken from the comments of the calling steps, and these steps:
 
 /* 6  fc1_out[n,120] = relu(fc1_xw + fc1_bias) */        /* out = relu(xw + bias); loops of step 6 of train_step */
 bias_add_relu(t->fc1_bias, fc1_xw, fc1_out, n);    ->    static void bias_add_relu(...
@@ -53,8 +52,8 @@ def _multiples(function: CommonFunction) -> dict[str, int]:
 
 
 def _computed(steps: Iterable[c.Statements], functions: Sequence[CommonFunction]) -> Mapping[str, str]:
-    """By a function's name the comment of its callers, in the words of the function, if their steps are no more than a
-    call and say the same."""
+    """By a function's name, the comment of its callers in the function's names, if each calling step is only the call
+    and all comments agree."""
     known = {f.name: f for f in functions}
     said: dict[str, set[str]] = {name: set() for name in known}
     for comment, statements in _steps(steps):
@@ -80,7 +79,7 @@ def _steps(steps: Iterable[c.Statements]) -> list[tuple[str, list[c.Statement]]]
 
 
 def _is_around(statement: c.Statement) -> bool:
-    """Whether a statement belongs to no computation: a pointer, a probe, what follows a step."""
+    """Whether a statement belongs to no computation: a pointer, a probe, a test after a step."""
     match statement:
         case c.Declare():
             return statement.is_pointer
@@ -90,8 +89,8 @@ def _is_around(statement: c.Statement) -> bool:
 
 
 def _renamed(comment: str, call: c.Call, function: CommonFunction) -> str:
-    """A comment of the caller in the words of the function; empty where a word would have two meanings, or where a
-    local value has another name in the function."""
+    """A comment of the caller in the function's names; empty if a name would have two meanings, or if a local value has
+    another name in the function."""
     names = {}
     for argument, parameter in zip(call.arguments, function.parameters, strict=True):
         if isinstance(argument, (c.Name, c.Member)):

@@ -47,8 +47,8 @@ def geometry_names(plans: Iterable[EntryPlan], taken: Iterable[str]) -> Mapping[
 
 
 def _wish(geometry: Geometry, of_layers: Mapping[str, str]) -> str:
-    """`conv1_shape`, `conv1_dx_shape`, `conv1_max_pool2d_shape`; that of several layers is named after its extents:
-    `conv2d_3x3_8x8x16_to_4x4x32`."""
+    """`conv1_shape`, `conv1_dx_shape`, `conv1_max_pool2d_shape`; a geometry of several layers is named after its
+    extents: `conv2d_3x3_8x8x16_to_4x4x32`."""
     if len(of_layers) > 1:
         sizes = dict(geometry[1])
         window, image, result = (

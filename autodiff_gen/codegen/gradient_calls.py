@@ -15,9 +15,9 @@ MOST = 6  # operations of a gradient that is shown as a formula
 
 
 def gradient_call(v: Value, nodes: Sequence[Node], outer: Mapping[Value, Value]) -> Application | None:
-    """The call for whose first argument v is the gradient, or the term that the call adds to the gradient, if the step
-    computes v by a long formula from one gradient, arguments of the call and values that the call has saved. nodes: of
-    the step; outer: as for `application`."""
+    """The call whose first argument has the gradient v, or a gradient with the term v. None unless the step computes v
+    by a long formula from one gradient, arguments of the call and values that the call saved. nodes: of the step;
+    outer: as for `application`."""
     label = v.node.origin.labels.get(v.index)
     if label is None or label.gradient_of is None or not _is_gradient(v.node.origin):
         return None
@@ -34,8 +34,8 @@ def gradient_call(v: Value, nodes: Sequence[Node], outer: Mapping[Value, Value])
 
 
 def _read(v: Value, call: FunctionCall, outer: Mapping[Value, Value]) -> list[Value] | None:
-    """What a gradient v of an argument of a call is computed from: the gradient of the result of the call, arguments in
-    their order, and values that the call has saved. None if the formula is short or reads anything else."""
+    """The operands of the gradient v of an argument of a call: the gradient of the call's result, arguments in their
+    order, and values that the call saved. None if the formula is short or reads anything else."""
     gradients: dict[Value, None] = {}
     arguments: dict[int, Value] = {}
     parts: set[int] = set()  # arguments that are read in part
@@ -87,7 +87,7 @@ def _is_only_term(v: Value, call: FunctionCall, nodes: Sequence[Node], outer: Ma
 
 
 def _terms(v: Value, outer: Mapping[Value, Value]) -> Iterator[Node]:
-    """What computes the terms of a sum."""
+    """The nodes that compute the terms of a sum."""
     source = computed(outer[v].base) if v in outer else shown(v, outer)
     if _is_sum(source.node):
         for u in source.node.operands:

@@ -61,7 +61,7 @@ def _drawn(slot: Slot, init: Uniform | Normal) -> list[c.Statement]:
         return c.Call(function, (c.Name("key"), c.number(0), index, *literals))
 
     def value(index: c.Expr) -> c.Expr:
-        """C for one element, operation by operation what the record's `array` does."""
+        """C for one element, with the same operations as the record's `array`."""
         if isinstance(init, Normal):
             draw = call("ag_normal_fromf", index, init.mean, init.std)
             if not init.zeros:

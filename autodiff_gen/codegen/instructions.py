@@ -1,9 +1,9 @@
-"""About how many instructions an entry executes: counted on the C that is generated for it, by the board's cost table.
+"""An estimate of the instructions that an entry executes, counted on its generated C by the board's cost table.
 
-The trees of the C are traversed as they would be executed, with the largest batch. A load, a store and an operation on
-a float take what the table says; so does an iteration. Indices are taken to be pointers that a compiler moves. What is
-read of a local array, and what a block instruction loads or stores, is in registers. A kernel takes what the table says
-of its symbol (kernels/call_cost.py).
+The trees of the C are traversed in the order of execution, with the largest batch. The table has the cost of a load, a
+store, an operation on a float and an iteration. Indices are assumed to be pointers that a compiler moves. Local arrays
+and the operands of block instructions are in registers. The table has the cost of a kernel by its symbol
+(kernels/call_cost.py).
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def instructions_by_step(program: Program) -> dict[str, tuple[float, dict[str, f
 
 @dataclass
 class _Loop:
-    """A loop that is traversed: `times` iterations of `variable`, written out by compilers if it `is_short`; stores:
-    whether its iterations store to memory. streams: what it moves through memory, and whether by an instruction of its
-    own; seen: what an iteration has loaded."""
+    """A loop: `times` iterations of `variable`, unrolled by compilers if it `is_short`. stores: whether its iterations
+    store to memory; streams: the pointers that it moves, and whether each needs an instruction; seen: the elements that
+    an iteration has loaded."""
 
     variable: str
     times: float
@@ -234,7 +234,7 @@ class _Counter:
     # Expressions
 
     def _expr(self, e: c.Expr) -> float:
-        """Of the value of an expression; of an index nothing, where it is linear in the variables of loops."""
+        """Instructions of an expression; an index that is linear in the variables of loops takes none."""
         add = self.cost.arithmetic
         if isinstance(e, c.Element):
             return self._element(e)
@@ -274,7 +274,7 @@ class _Counter:
         return (OWN if name in self.own else FUNCTION) * self.cost.arithmetic
 
     def _index(self, e: c.Expr) -> float:
-        """Loads in an index, and what a conversion takes."""
+        """Instructions of the loads in an index."""
         if isinstance(e, c.Element):
             return self._element(e)
         if isinstance(e, c.Binary):

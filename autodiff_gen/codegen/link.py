@@ -65,7 +65,7 @@ def main_source(programs: Sequence[Program]) -> str:
 
 
 def _trained(program: Program, of: str) -> dict[str, Any]:
-    """What the main program declares and calls; `of`: the end of names where there are several models."""
+    """The declarations and the call of the main program. of: the suffix of names if there are several models."""
     layout, train = link_layout(program), entry(program, "train_step")
     scope = Scope(["check", "loss", "step", "train", "trainer"])
     arrays = {a.name: f"{scope.fresh(a.member)}{of}" for a in layout.inputs}
@@ -84,7 +84,7 @@ def _trained(program: Program, of: str) -> dict[str, Any]:
 
 
 def _classes(layout: LinkLayout) -> dict[str, Any] | None:
-    """What an evaluation on the board compares: labels with the classes of the highest scores."""
+    """The comparison of an evaluation on the board: labels with the classes of the highest scores."""
     found = compared_classes(layout)
     if found is None:
         return None

@@ -40,7 +40,7 @@ class Arg:
 
 @dataclass(frozen=True)
 class CheckPlan:
-    """How an index is computed before the first step, as the output `INDEX` of an entry of its own."""
+    """The plan that computes an index before the first step, as the output `INDEX` of a separate entry."""
 
     check: Check
     plan: EntryPlan
@@ -70,8 +70,8 @@ class Slot:
 
 @dataclass(frozen=True)
 class RegionStruct:
-    """What a program stores in one region of memory, where it uses several: `struct` is `<m>_in_<region>`, `member` the
-    handle's pointer to it, and `pointer` what functions call that; `arenas` are those of the plans: of floats, of
+    """The struct of a program in one of several regions of memory. `struct` is `<m>_in_<region>`, `member` the handle's
+    pointer to it, and `pointer` the local name of that pointer; `arenas` are the plans' arenas there: of floats, of
     integers."""
 
     region: str
@@ -127,7 +127,7 @@ class Entry:
         return (*arrays, None, *self.args[len(arrays) :])
 
     def is_lr(self, arg: Arg) -> bool:
-        """Whether an argument is the learning rate, of which a model has a default; functions have none."""
+        """Whether an argument is the learning rate of a model, which has a default; functions have none."""
         return self.name in ("train_step", "apply") and arg.by_value and arg.name == "lr"
 
     @property
@@ -146,19 +146,19 @@ class Program:
     slots: tuple[Slot, ...]
     entries: tuple[Entry, ...]
     graph_id: int  # of names, shapes and storage order
-    program_id: int  # of what it computes: model/program_id.py
+    program_id: int  # of the computation: model/program_id.py
     default_lr: float | None
     backends: Backends
     split: bool = False  # whether train_step may be made in parts, one step of its list after the other
     restore_after: int = (
         0  # rejected steps in a row, after which the link's firmware loads the last checkpoint
     )
-    guard_bytes: int | None = None  # with guard="gradients": what the struct has more than with guard="loss"
+    guard_bytes: int | None = None  # with guard="gradients": bytes more than with guard="loss"
     frozen: Mapping[str, Any] = field(
         default_factory=dict
     )  # parameters and buffers that are constants, as arrays
     state_names: tuple[str, ...] = ()  # of a state_dict, frozen ones included
-    tied: Mapping[str, str] = field(default_factory=dict)  # other names of shared parameters -> those
+    tied: Mapping[str, str] = field(default_factory=dict)  # other names of shared parameters -> the first
     regions: tuple[RegionStruct, ...] = ()  # of memory, where there are several; the struct points to theirs
 
     @property
@@ -182,7 +182,7 @@ class Program:
 
     @property
     def headers(self) -> tuple[str, ...]:
-        """What the entries' expressions need beyond ag_math.h."""
+        """The headers that the entries' expressions include beside ag_math.h."""
         plans = [plan for e in self.entries for plan in e.plans]
         nests = [s.nest for plan in plans for _, s in plan.all_steps() if s.nest is not None]
         lowers = [n.op.lower for nest in nests for n in nest.region.nodes]
@@ -190,7 +190,7 @@ class Program:
 
     @property
     def too_few(self) -> str:
-        """What is wrong with n when it is too small."""
+        """The error of a call whose n is too small, in words."""
         return "below 1" if all(e.least_n == 1 for e in self.entries) else "less than the function takes"
 
     @property
@@ -214,7 +214,7 @@ class Program:
 
     @property
     def struct_bytes(self) -> int:
-        """sizeof the struct, with those in regions; every member is 4-byte aligned and sized."""
+        """sizeof the struct, or of its handle and the structs in regions; every member is 4-byte aligned and sized."""
         if self.regions:
             return sum(r.bytes for r in self.regions) + self.handle_bytes
         words = self.padding_words + max(self.arena_words, 1) + self.int_words + self.split
@@ -266,18 +266,18 @@ class Program:
 
     @cached_property
     def layers(self) -> Mapping[str, str]:
-        """What to call modules with a long path in the names of values."""
+        """Short names of modules with a long path, for the names of values."""
         return abbreviations(self.scopes - {s.name for s in self.slots})
 
     @cached_property
     def called(self) -> Mapping[c.Member, Called]:
-        """What the names of states say."""
+        """The meaning of the names of states."""
         paths = {s.name.rpartition(".")[0] for s in self.slots if s.role != "optimizer"} - {""}
         return {c.Member(s.owner, s.c_name): called_state(s.name, paths) for s in self.slots}
 
     @cached_property
     def constant_names(self) -> Mapping[Value, str]:
-        """Constant arrays at file scope and what they are called."""
+        """Constant arrays at file scope and their names."""
         arguments = [a.c_name for e in self.entries for a in e.args]
         return constant_names([plan for e in self.entries for plan in e.plans], arguments, self.layers)
 

@@ -1,4 +1,4 @@
-"""Regions of memory of a program: which of the board's it may use, and what is stored in which of them."""
+"""Regions of memory of a program: the board's regions that it may use, and the contents of each."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def _space(own: Sequence[Space], name: str, size: int, board: Board | None) -> S
 
 
 def with_regions(program: Program, spaces: Sequence[Space]) -> Program:
-    """The program with its states and arenas in regions; as it is where all of it fits the main region, whose access is
-    the cheapest, or where there is no other."""
+    """The program with its states and arenas in regions. It is unchanged if there is only one region, or if all fits
+    the main region and no other region is cheaper to access."""
     if len(spaces) < 2 or not program.is_model:
         return program
     given = _given(program, spaces)

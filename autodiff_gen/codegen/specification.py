@@ -1,5 +1,5 @@
-"""What the compiler needs of a model and of a function; `model.model` and `model.function` have the classes that a user
-meets."""
+"""The compiler's interface to a model and a function; the classes for users are in `model.model` and
+`model.function`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class FunctionSpec(Protocol):
 
 
 class ModelSpec(Protocol):
-    """Entries that share states. default_lr: what train_step takes where no learning rate is given, None where a
+    """Entries that share states. default_lr: the learning rate of train_step if the caller gives none, None if a
     schedule computes it; stages: results of the pipeline's stages up to the optimizer, by name; the other attributes
     are the same as `Model`'s."""
 

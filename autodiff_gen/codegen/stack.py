@@ -1,8 +1,8 @@
 """The stack that each function of a program takes on Cortex-M at most, with all that it calls.
 
-It is a bound of what GCC makes of the generated C, whichever version: a frame for registers, an address for each
-pointer that a step declares, and the largest local arrays twice, as a compiler may keep copies of what it moves. The
-tests hold it, and that no call of a kernel takes more than KERNEL bytes.
+It is a bound for every version of GCC: a frame for registers, an address for each pointer that a step declares, and the
+largest local arrays twice, as a compiler may copy arrays. The tests check the bound, and that no call of a kernel takes
+more than KERNEL bytes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .program import Program
 from .source import Source, source_of
 
 KERNEL = 1024  # bytes of a call of a kernel, by the tests of kernels
-FRAME = 288  # registers, arguments, what is spilled of few pointers, and functions of ag_math.h
+FRAME = 288  # registers, arguments, a few spilled pointers, and functions of ag_math.h
 CALLBACK = 256  # init, and save and load without the callback
 BACKENDS = frozenset({"ref", "armv7em", "mve"})  # whose kernels the tests measure
 
@@ -47,7 +47,7 @@ def _arrays(statements: Sequence[c.Statement]) -> int:
 
 
 def stack_of(program: Program) -> str:
-    """In words, as of the next function."""
+    """The bounds of a program in words, by `stack_line`."""
     return stack_line(stack_bounds(source_of(program, {}, False), program))
 
 

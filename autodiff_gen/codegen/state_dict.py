@@ -1,4 +1,4 @@
-"""Arrays of a program's states by name, as PyTorch's state_dict has them: in and out, and what is wrong with them."""
+"""Arrays of a program's states by name, as in PyTorch's state_dict: conversion in both directions, and errors."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ def check_state(program: Program, what: str, state: Mapping[str, Any], strict: b
 
 
 def check_frozen(program: Program, state: Mapping[str, Any]) -> None:
-    """ModelError for another value of a frozen state, or of what does not train of one, than that of the
-    program."""
+    """ModelError if a frozen state, or the frozen part of a state, has another value than in the program."""
     for name, array in program.frozen.items():
         if name not in state:
             continue

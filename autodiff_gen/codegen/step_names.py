@@ -1,4 +1,4 @@
-"""What steps are called: by the functions of the library whose calls made their nodes, in the order of these.
+"""The names of steps: the functions of the library whose calls made their nodes, in the order of these nodes.
 
     relu(batch_norm(x))                              batch_norm_relu
     the gradient of relu(batch_norm(x))              batch_norm_relu_backward
@@ -102,7 +102,7 @@ def _around(call: FunctionCall | None) -> Iterator[FunctionCall]:
 
 
 def _op(node: Node, step: Step) -> str:
-    """The op of a node, after what a parameter that it reads is called in its layer."""
+    """The op of a node, after the name in its layer of a parameter that it reads."""
     params = step.node.regions[0].params
     outer = [step.node.operands[params.index(v.base)].base for v in node.operands if v.base in params]
     states = [v.node.attrs["state"] for v in outer if v.node.op is STATE]
@@ -111,8 +111,8 @@ def _op(node: Node, step: Step) -> str:
 
 
 def _joined(words: Sequence[tuple[str, str]]) -> str:
-    """`batch_norm_relu_backward` of relu and batch_norm, whose gradients are computed in this order. The gradient of a
-    function includes what it computes of the function itself again."""
+    """`batch_norm_relu_backward` of relu and batch_norm, whose gradients are computed in this order. A gradient that
+    recomputes its function is named only after the gradient."""
     parts = []
     backward = PHASES[BACKWARD]
     once = [w for w in dict.fromkeys(words) if w[1] or (w[0], backward) not in words]

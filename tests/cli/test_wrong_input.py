@@ -97,7 +97,7 @@ MODELS = {
         "u = ag.Param('u', init.zeros((200, 200)))\n"
         "a = F.matmul(F.matmul(F.matmul(z, np.ones((3, 200))), u), np.ones((200, 3)))\n"
         "model = ag.Model([x], [t], {'a': a}, F.mse_loss(a, t), sgd)",
-        ["stm32", "160048 bytes for parameters and optimizer state alone", "bytes are missing", "u 160000"],
+        ["stm32", "160048 bytes for parameters and optimizer state", "bytes are missing", "u 160000"],
     ),
 }
 

@@ -237,7 +237,7 @@ WRONG = [
     (
         {"ccm": 1000},
         PlanError,
-        "needs 17768 bytes for parameters and optimizer state alone, board stm32_ccm has 1000",
+        "needs 17768 bytes for parameters and optimizer state, board stm32_ccm has 1000",
     ),
 ]
 
