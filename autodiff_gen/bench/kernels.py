@@ -63,8 +63,8 @@ def kernel_texts(tables: Backends, cases: Iterable[Case]) -> dict[str, str]:
 
 
 def _buffers(case: Case) -> dict[tuple[str, str], int]:
-    """Element counts by C type and buffer name: the k-th pointers of all calls share one buffer per type, integers
-    with values of their own one per name."""
+    """Element counts by C type and buffer name: the k-th pointers of all calls share one buffer per type. Integers
+    whose values matter have one buffer per name."""
     counts = {}
     for k, p in enumerate(p for p in CONTRACT[case.call.kernel].params if p.is_pointer):
         c_type = p.ctype.removeprefix("const ").removesuffix(" *")

@@ -36,8 +36,8 @@ def listen(port: str) -> list[str]:
 
 
 def measured(board: Board, kernels: Sequence[str], probes: Path, lines: Sequence[str]) -> dict[str, Any]:
-    """The record, schema 1: cycles of each probe, for one call. Raises ToolError when the ids are not those of
-    `probes`, the JSON list."""
+    """The record, schema 1: cycles of each probe, for one call. Raises ToolError when the ids differ from `probes`, the
+    JSON list."""
     listed = json.loads(probes.read_text())
     words = [line.split() for line in lines]
     try:

@@ -34,7 +34,7 @@ def _steps(record: Record) -> str:
         members = [r for r in record["graph_steps"] if r["entry"] == entry]
         for r in sorted(members, key=lambda r: not r["step"]):
             rows.append((f"  {r['step']}", r["layer"], r["phase"], *_numbers(r), _what(r)))
-    head = ("step", "layer", "phase", "instructions", "cycles", "MACs", "per MAC", "what it computes")
+    head = ("step", "layer", "phase", "instructions", "cycles", "MACs", "per MAC", "computation")
     return table(head, rows, right=(3, 4, 5, 6))
 
 
@@ -98,7 +98,7 @@ def cycles_report(record: Record) -> str:
         f"{_named(record)} on {record['board']} ({record['core']}), kernels {','.join(record['kernels'])}, "
         f"batch {record['batch']}: cycles of one call, mean of {record['steps']}"
     )
-    titles = ("step", "layer", "phase", "cycles", "MACs", "per MAC", "what it computes")
+    titles = ("step", "layer", "phase", "cycles", "MACs", "per MAC", "computation")
     return f"{head}\n\n{table(titles, rows, right=(3, 4, 5))}"
 
 

@@ -219,7 +219,7 @@ def _check_name(name: str) -> None:
         )
     if f"{name}_".startswith("ag_"):
         raise ModelError(
-            f"{name!r}: names that begin with ag_ are those of the runtime and the kernels; give another with --name "
+            f"{name!r}: names that begin with ag_ belong to the runtime and the kernels; give another with --name "
             "(name= of ./scons)"
         )
 

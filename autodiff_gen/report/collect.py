@@ -42,8 +42,8 @@ from .step_details import again_of, function_of, loops_of, strips_of, type_of, u
 
 
 def collect(program: Program, board: Board, ram: Ram) -> Report:
-    """The records of a program. `ram`: the RAM budget of the trainer in bytes, of all regions of memory or of each that
-    it may use; None for what the board has."""
+    """The records of a program. `ram`: the RAM budget of the trainer in bytes, in total or for each region of memory
+    that it may use; None for the board's RAM."""
     spaces = spaces_of(board, ram) if program.is_model else spaces_of(board, ram)[:1]
     priority = ", ".join(program.backends.names)
     priority += "".join(f"; for {k}: {', '.join(names)}" for k, names in program.backends.use.items())
@@ -108,8 +108,8 @@ def _stored(state: State) -> str:
 
 @dataclass(frozen=True)
 class _Part:
-    """A plan of an entry, its own or that of a loop or branch. top: the step of the entry that contains it; known: what
-    its inputs and states are outside; outputs: likewise, by name."""
+    """The plan of an entry, or of a loop or branch in it. top: the step of the entry that contains the plan; known: the
+    operands outside for its inputs and states; outputs: likewise, by name."""
 
     plan: EntryPlan
     prefix: str = ""
@@ -205,7 +205,7 @@ class _Collector:
         return _Part(inner.plan, number, inner.start, part.top or step, inside, known, outputs)
 
     def _operand(self, v: Value, part: _Part, places: Mapping[Value, Operand]) -> Operand:
-        """What a value is stored in."""
+        """The buffer, state, argument or constant that stores a value."""
         source = v.base
         state = part.plan.states.get(source)
         if state is not None and state in part.known:

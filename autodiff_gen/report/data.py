@@ -1,4 +1,4 @@
-"""What the reports say of an entry, as plain records: `explain` prints them, the page draws them."""
+"""Plain records of an entry for the reports: `explain` prints them, the page draws them."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Operand:
-    """What a step reads or writes: the tensor with this index of a buffer of its entry, or a state, an argument or a
+    """An operand or result of a step: the tensor with this index of a buffer of its entry, or a state, an argument or a
     constant by name."""
 
     name: str
@@ -110,7 +110,7 @@ class StepRecord:
     `functions`: of the library, whose calls it computes; `instructions`: about how many, without the steps inside."""
 
     number: str
-    text: str  # the comment of the generated C: what it computes
+    text: str  # the comment of the generated C
     layer: str
     phase: str
     by: str
@@ -123,7 +123,7 @@ class StepRecord:
 
 @dataclass(frozen=True)
 class Arena:
-    """One arena of an entry: what it takes, and the most bytes that are alive at once in this order of the steps."""
+    """One arena of an entry: its bytes, and the most bytes that are alive at once in this order of the steps."""
 
     peak: int
     bound: int

@@ -140,7 +140,7 @@ def _steps(entry: EntryRecord) -> str:
         by = [line for c in step.calls for line in (str(c), *(f"  not {why}" for why in c.rejected))]
         beside = zip_longest(step.text.split("\n"), by or [step.by], fillvalue="")
         rows += [(step.number if k == 0 else "", *cells) for k, cells in enumerate(beside)]
-    lines = [table(("step", "what it computes", "by"), rows, right=(0,))]
+    lines = [table(("step", "computation", "by"), rows, right=(0,))]
     lines += [f"{state} is copied: its old value is read after its update" for state in entry.copies]
     return "\n".join(lines)
 

@@ -1,4 +1,4 @@
-"""A fleet's run as pictures: loss and accuracy by round, and what the boards did in the time of the rounds."""
+"""A fleet's run as pictures: loss and accuracy by round, and the boards' work over the time of the rounds."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Curve:
     lines: Sequence[tuple[str, str]]
     low: str
     high: str
-    dots: Sequence[tuple[float, float, str]] = ()  # with what they say
+    dots: Sequence[tuple[float, float, str]] = ()  # x, y and the text of each
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class FleetPictures:
-    """What the page shows of a run."""
+    """The pictures of a run on the page."""
 
     rows: Sequence[Row]
     curves: Sequence[Curve]

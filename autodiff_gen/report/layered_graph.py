@@ -168,13 +168,13 @@ def _mean(values: Sequence[float], default: float) -> float:
 
 def _apart(wanted: Sequence[float], apart: Sequence[float]) -> list[float]:
     """Numbers that are at least `apart` from each other, with the least squares of distances from `wanted`: neighbours
-    that would be too near become a group around the mean of what they want."""
+    that would be too near become a group around the mean of their wishes."""
     offsets = [0.0]
     for distance in apart:
         offsets.append(offsets[-1] + distance)
     groups: list[
         tuple[float, int]
-    ] = []  # the sum of what members want, without their offsets, and their count
+    ] = []  # the sum of the members' wishes, without their offsets, and their count
     for x, offset in zip(wanted, offsets, strict=True):
         total, count = x - offset, 1
         while groups and groups[-1][0] / groups[-1][1] > total / count:

@@ -13,7 +13,7 @@ from ..errors import ToolError, pip_install
 @dataclass(frozen=True)
 class Line:
     """A line of NAME.c: its number, the step that it belongs to ("" before the first and for headings), and its text as
-    (class, text), class one of comment, keyword, call (what is the library's) and "".
+    (class, text), class one of comment, keyword, call (a name of the library) and "".
     """
 
     number: int

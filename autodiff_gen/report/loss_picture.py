@@ -31,7 +31,7 @@ class Panel:
     """Curves with the same axes."""
 
     title: str
-    x: str  # what the numbers on the x-axis count
+    x: str  # the unit of the x-axis
     curves: Sequence[Curve]
 
 

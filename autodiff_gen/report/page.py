@@ -99,7 +99,7 @@ def kilobytes(x: int) -> str:
 
 
 def keys(operands: Sequence[Operand]) -> str:
-    """The keys of the shapes of what a step reads or writes."""
+    """The keys of the shapes of a step's operands or results."""
     return " ".join(f"{o.buffer}-{o.tensor}" for o in operands if o.buffer is not None)
 
 
@@ -147,7 +147,7 @@ class Run:
 
 @dataclass(frozen=True)
 class ArenaMap:
-    """The arenas of an entry over its steps, one on the other; width in steps, height in bytes, top that of the
+    """The arenas of an entry over its steps, one on the other; width in steps, height in bytes, top the height of the
     drawing. live: the bytes in use over the steps, as points of a polyline; bases: where each arena begins; bands: the
     phases and the layers of the steps."""
 
@@ -213,7 +213,7 @@ def _runs(steps: Sequence[tuple[str, str]]) -> tuple[Run, ...]:
 
 
 def other_program(report: Report, bench: Mapping[str, Any]) -> str:
-    """In what a record of `bench` is of another program; empty where it is of this one."""
+    """The difference between this program and the program of a record of `bench`; empty if they are the same."""
     ours = {"model": report.name, "board": report.board_id, "batch": report.batch}
     for key, value in ours.items():
         if bench.get(key) != value:
@@ -224,7 +224,7 @@ def other_program(report: Report, bench: Mapping[str, Any]) -> str:
 
 
 def _costs(entry: EntryRecord, bench: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The rows of a record by the numbers of an entry's steps, "" for what is outside of them."""
+    """The rows of a record by the numbers of an entry's steps, "" for the row outside of all steps."""
     return {r["step"]: r for r in bench.get("graph_steps", ()) if r["entry"] == entry.name}
 
 
@@ -245,7 +245,8 @@ def _work(report: Report, bench: Mapping[str, Any]) -> Work | None:
 
 @dataclass(frozen=True)
 class Piece:
-    """Part of a memory that a program occupies, for a bar; `share` of the memory, or of what is used of it."""
+    """Part of a memory that a program occupies, for a bar; `share` of the memory, or of its used bytes if its size is
+    not known."""
 
     name: str
     bytes: int
@@ -254,7 +255,7 @@ class Piece:
 
 
 def parts(memory: Memory, report: Report) -> list[Piece]:
-    """What occupies a memory: the struct as states and arena, then the largest symbols, then the rest."""
+    """The contents of a memory: the struct as states and arena, then the largest symbols, then the rest."""
     whole = memory.usage.size or memory.usage.used
     rows: list[tuple[str, int, str]] = []
     rest: list[Symbol] = []

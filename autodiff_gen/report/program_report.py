@@ -1,4 +1,4 @@
-"""What the reports say of a whole program: its sizes, states and entries."""
+"""The record of a whole program for the reports: its sizes, states and entries."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class StateRecord:
 
 @dataclass(frozen=True)
 class RegionRecord:
-    """What a program takes of a region of memory, where it uses several: a struct, and in the main region the handle
-    with the pointers to all of them. `ram`: its budget."""
+    """The memory of a program in one of several regions: a struct, and in the main region the handle with pointers to
+    all structs. `ram`: its budget."""
 
     name: str
     state_bytes: int
@@ -45,7 +45,7 @@ class RegionRecord:
 
 @dataclass(frozen=True)
 class Work:
-    """What a call takes; None where the board's file does not tell."""
+    """The cost of a call; None where the board's file lacks a number."""
 
     instructions: float
     cycles: float | None
@@ -85,7 +85,7 @@ class Report:
     regions: tuple[RegionRecord, ...] = ()
 
     def work(self, entry: EntryRecord) -> Work:
-        """What a call of an entry takes, by the estimate."""
+        """The estimated cost of a call of an entry."""
         return self.work_of(entry.instructions, entry.instructions * self.cycles or None)
 
     def work_of(self, instructions: float, cycles: float | None) -> Work:
@@ -95,7 +95,7 @@ class Report:
         return Work(instructions, cycles, milliseconds, self.target.millijoules(known))
 
     def assumed(self, counted: bool = False) -> str:
-        """What the estimates of time and energy assume, in words; `counted`: the cycles were counted."""
+        """The assumptions of the estimates of time and energy, in words; `counted`: the cycles were counted."""
         t, told = self.target, []
         if not self.cycles and not counted:
             return ""
@@ -131,7 +131,7 @@ class Report:
 
     @property
     def live(self) -> list[tuple[str, int]]:
-        """Names and bytes of what is alive where most is, states included, largest first."""
+        """Names and bytes of the tensors alive at the peak, states included, largest first."""
         entry = self.largest
         held = [(b.at(entry.peak).name, b.bytes) for b in entry.live(entry.peak)] if entry.steps else []
         return sorted([*held, *((s.name, s.bytes) for s in self.states)], key=lambda x: (-x[1], x[0]))

@@ -1,4 +1,4 @@
-"""What the records of an entry say of single steps and values, read from the plan."""
+"""Details of single steps and values for the records of an entry, read from the plan."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def type_of(v: Value, b: Placed) -> str:
 
 
 def again_of(step: Step, number: str, layers: Mapping[str, str]) -> list[tuple[Again, str]]:
-    """The values of the forward pass that a step computes again and then uses, each with the name of what it is a copy
-    of. Those that it computes only for others that it computes again take no memory either way."""
+    """The values of the forward pass that a step computes again and then uses, each with the name of the original.
+    Values that are computed only for other recomputed values are left out: they take no memory either way."""
     inside = step.node.regions[0].nodes if step.nest is not None else [step.node]
     nodes = [n for n in inside if not isinstance(n.op.lower, View)]
     again = [n for n in nodes if n.origin.again]

@@ -17,8 +17,8 @@ def width_of(text: str) -> float:
 
 @dataclass
 class Picture:
-    """Elements of a picture; coordinates in pixels, y downwards. `label`: what it shows, for readers who see
-    none; `role`: "img", or "group" of a picture whose elements can be selected."""
+    """Elements of a picture; coordinates in pixels, y downwards. `label`: the content, for screen readers; `role`:
+    "img", or "group" of a picture whose elements can be selected."""
 
     label: str
     width: float = 0.0
@@ -54,7 +54,7 @@ class Picture:
 
     @contextmanager
     def group(self, attributes: Mapping[str, str]) -> Iterator[None]:
-        """What is drawn inside is one element with these attributes; without attributes no element is added."""
+        """Shapes drawn inside become one element with these attributes; without attributes no element is added."""
         if attributes:
             given = "".join(f' {name}="{html.escape(value)}"' for name, value in attributes.items())
             self.parts.append(f"<g{given}>")

@@ -1,4 +1,4 @@
-"""What a linked program occupies, symbol by symbol: the sum over the rows of a memory is what `size` prints for it."""
+"""The memory of a linked program, symbol by symbol: the rows of a memory add up to the size that `size` prints."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _stored(board: Board, image: Any, section: Any) -> str | None:
 
 
 def _symbols(image: Any, index: int, section: Any) -> Iterator[Symbol]:
-    """The symbols of a section and what they leave of it; of those that overlap, the first has the bytes."""
+    """The symbols of a section and its remaining bytes; where symbols overlap, the first one has the bytes."""
     flags, at = section["sh_flags"], section["sh_addr"]
     kind = CODE if flags & _EXECUTE else VARIABLE if flags & _WRITE else CONSTANT
     table = image.get_section_by_name(".symtab")

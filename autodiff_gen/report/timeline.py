@@ -44,7 +44,7 @@ class Visit:
         return Visit(self.board, self.kind, self.state, *parts)
 
     def words(self) -> list[Any]:
-        """What a line has of it."""
+        """The fields of its line."""
         return [self.board, self.kind, self.state, *(float(f"{getattr(self, x):.6g}") for x in PARTS)]
 
 

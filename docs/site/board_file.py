@@ -1,4 +1,4 @@
-"""The keys of a board file with their types, and its JSON Schema for editors, whose texts are those of boards.md."""
+"""The keys of a board file with their types, and its JSON Schema for editors, with the texts of boards.md."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _leaves(part: dict[str, Any], path: str) -> list[tuple[str, dict[str, Any]]]
 
 
 def _meanings(text: str) -> dict[str, str]:
-    """What the table of keys says of each; it writes R and K for any name."""
+    """The meaning of each key in the table of keys, which writes R and K for any name."""
     rows = re.findall(r"^\| (`.*?`) \| (.*?) \|", text, re.MULTILINE)
     written = {key: meaning for keys, meaning in rows for key in re.findall(r"`(.+?)`", keys)}
     return {re.sub(r"\.[RK](?=\.|$)", ".*", key): meaning for key, meaning in written.items()}

@@ -106,7 +106,7 @@ def _backends(names: list[str], backends: list[Backend]) -> Iterator[str]:
 
 
 def _name(code: str) -> str | None:
-    """What a declaration declares, with commas; None for an enumeration without a name."""
+    """The declared names, with commas; None for an enumeration without a name."""
     if code.startswith("enum"):
         return None
     functions = re.findall(r"^(?:typedef )?[\w ]+?[ *]+(\w+)\((?!\()", code, re.MULTILINE)
@@ -131,7 +131,7 @@ def _prose(comment: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Mathematics keeps its brackets, stars and underscores; what is in backticks is code."""
+    """Escape brackets, stars and underscores, so that mathematics keeps them; text in backticks is code."""
     parts = re.split(r"(`[^`]*`)", text)
     parts[::2] = [re.sub(r"([\\*_\[\]])", r"\\\1", html.escape(part, quote=False)) for part in parts[::2]]
     return "".join(parts)

@@ -28,13 +28,13 @@ def table(heading: str) -> list[dict[str, str]]:
 
 
 def number(cell: str) -> float | None:
-    """The number of a cell, without what is in parentheses; None where there is none."""
+    """The number of a cell, without text in parentheses; None where there is none."""
     found = re.match(r"[\d,.]+", cell)
     return None if found is None else float(found[0].replace(",", ""))
 
 
 def legend(names: Iterable[tuple[str, str]]) -> str:
-    """What colours mean, of (the class of a colour, what it means); the lines of a narrow window are shorter."""
+    """The legend of pairs (class of a colour, meaning); the lines of a narrow window are shorter."""
     keys = (f'<span><i class="{kind}"></i>{html.escape(name)}</span>' for kind, name in names)
     return f'<div class="legend">{"".join(keys)}</div>'
 

@@ -58,7 +58,7 @@ def _arguments(text: str) -> list[str]:
 
 
 def _add_states(names: list[str], known: dict[str, int], found: list[Box]) -> None:
-    """Old states are not in the header: what is read and is no value is one."""
+    """Old states are not in the header: a name that is read and is no value is an old state."""
     for name in names:
         if re.fullmatch(r"[a-z]\w*", name) and name not in known:
             known[name] = len(found)

@@ -93,7 +93,7 @@ def _named(nav: Any) -> set[str]:
 
 def _filled(nav: Any, uris: list[str]) -> Any:
     """The navigation in which `folder/` is replaced by the pages of the folder that it does not name, its index first;
-    `./` are those of docs/ itself."""
+    `./` stands for docs/ itself."""
     if isinstance(nav, dict):
         ((title, entry),) = nav.items()
         inside = _filled(entry if isinstance(entry, list) else [entry], uris)
@@ -112,7 +112,8 @@ def _listed(entry: Any, uris: list[str]) -> list[Any]:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Point the links of a page to pages of the site; a link to any other file of the repository becomes its text. Set
-    what the theme reads of a page: its weight in a search, and whether the navigation beside it has other pages."""
+    the metadata that the theme reads: the page's weight in a search, and whether the navigation beside it has other
+    pages."""
     uri = page.file.src_uri
     page.meta["search"] = {"boost": next(w for path, w in WEIGHTS.items() if uri.startswith(path))}
     page.meta["hide"] = [] if page.parent else ["navigation"]

@@ -14,7 +14,7 @@ from intro import intro
 
 
 def generated(root: Path) -> dict[str, str]:
-    """All generated files: pages in Markdown, and what they link to."""
+    """All generated files: pages in Markdown, and the files that they link to."""
     return {
         "reference/index.md": intro("reference"),
         **python_pages.pages(),

@@ -1,4 +1,4 @@
-"""The pictures of docs/understand, made of what the compiler computes when the site is built."""
+"""The pictures of docs/understand, drawn from the compiler's results when the site is built."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def tiles() -> str:
 
 
 def frame() -> str:
-    """The bytes of a HELLO: the fields of the frame, and what is sent."""
+    """The bytes of a HELLO: the fields of the frame, and the encoded bytes on the line."""
     hello = frames.Frame(frames.HELLO, 0, 0, 0x12345678, bytes([frames.VERSION, 0, 0, 0]))
     body = frames.HEADER.pack(hello.request, hello.status, hello.session, hello.sequence) + hello.payload
     body += struct.pack("<I", zlib.crc32(body))

@@ -25,7 +25,7 @@ MODULES = {
         lr_scheduler,
     ),
     "init": ("init", "Initial values of `Param`, drawn on the device, as in torch.nn.init.", init),
-    "nn.init": ("nn.init", "What the parameters of a module start from, as in torch.nn.init.", nn.init),
+    "nn.init": ("nn.init", "Initial values of a module's parameters, as in torch.nn.init.", nn.init),
     "quant": ("quant", "Quantised networks: [how to use them](../../quantization.md).", quant),
     "graph": ("frontends.graph", "The functions of [the graph API](../../graph-api.md).", graph),
     "host": ("on_host", "What `Model.on_host` returns: the generated C, compiled for the host.", trainer),
@@ -33,7 +33,7 @@ MODULES = {
 
 
 def public(module: types.ModuleType) -> list[str]:
-    """The names that a module is used by: those of its `__all__`, or the functions and classes that it defines."""
+    """The public names of a module: the names in its `__all__`, or the functions and classes that it defines."""
     named = getattr(module, "__all__", None)
     own = [
         k for k, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__ and callable(v)
@@ -42,7 +42,7 @@ def public(module: types.ModuleType) -> list[str]:
 
 
 def home(module: types.ModuleType, name: str) -> str:
-    """The module that defines a public name: the public name's own attribute for what is no function or class."""
+    """The module that defines a public name: `module` itself if the name is neither a function nor a class."""
     value = getattr(module, name)
     defined = getattr(value, "__module__", module.__name__)
     found = importlib.import_module(defined)
@@ -51,7 +51,7 @@ def home(module: types.ModuleType, name: str) -> str:
 
 
 def entries(names: Iterable[tuple[types.ModuleType, str]], level: int = 2) -> str:
-    """An entry for each name. Classes are shown with the methods that have a docstring of their own."""
+    """An entry for each name. Classes are shown with the methods that have their own docstring."""
     return "\n".join(
         _entry(f"{home(module, name)}.{name}", getattr(module, name), level) for module, name in names
     )

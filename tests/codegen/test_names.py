@@ -135,7 +135,7 @@ def test_a_step_of_several_phases_says_so(example: str) -> None:
 
 @pytest.mark.parametrize("name", ["ag", "ag_net"])
 def test_names_of_the_runtime_are_not_a_models(name):
-    with pytest.raises(ModelError, match=f"'{name}': names that begin with ag_ are those of the runtime"):
+    with pytest.raises(ModelError, match=f"'{name}': names that begin with ag_ belong to the runtime"):
         compile_model(load_model("xor")[0], name)
 
 
