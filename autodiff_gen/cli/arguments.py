@@ -143,13 +143,13 @@ def force_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--force",
         action="store_true",
-        help="replace files of others, and files that were changed after they were written",
+        help="replace any files: also files of others, and files that were changed after they were written",
     )
 
 
 def model_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "model", metavar="MODEL", help="a model file, an example's name, or a .pt2 or .onnx file"
+        "model", metavar="MODEL", help="the model: a file, an example's name, or a .pt2 or .onnx file"
     )
 
 

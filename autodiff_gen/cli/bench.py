@@ -114,7 +114,9 @@ def _add_count(command: Command) -> None:
 def _add_cycles(command: Command) -> None:
     cycles = command("bench-cycles", "Read a benchmark's cycle counts from a board; write cycles.json.")
     target_arguments(cycles)
-    cycles.add_argument("--port", required=True, help="/dev/ttyACM0, socket://host:number or exec:program")
+    cycles.add_argument(
+        "--port", required=True, help="the port: /dev/ttyACM0, socket://host:number or exec:program"
+    )
     for name, what in (("--probes", "NAME_probes.json"), ("--out", "the record, cycles.json")):
         cycles.add_argument(name, metavar="PATH", type=Path, required=True, help=what)
     force_argument(cycles)
@@ -126,7 +128,7 @@ def _add_kernel_sources(command: Command) -> None:
     target_arguments(kernels)
     kernels.add_argument("--out", metavar="DIR", type=Path, required=True, help="the output folder")
     kernels.add_argument(
-        "--costs", action="store_true", help="the calls from which bench-costs derives a table"
+        "--costs", action="store_true", help="for bench-costs: the calls from which it derives a table"
     )
     force_argument(kernels)
     kernels.set_defaults(run=_kernel_sources)

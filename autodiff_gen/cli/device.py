@@ -111,7 +111,7 @@ def _add_pull(command: Command) -> None:
     target_arguments(pull)
     _port_arguments(pull)
     pull.add_argument(
-        "--out", metavar="FILE", type=Path, required=True, help="the file to write, .npz or .pt"
+        "--out", metavar="FILE", type=Path, required=True, help="the file to write: .npz or .pt"
     )
     force_argument(pull)
     pull.set_defaults(run=_pull)
@@ -124,7 +124,7 @@ def _add_push(command: Command) -> None:
     model_argument(push)
     target_arguments(push)
     _port_arguments(push)
-    push.add_argument("file", metavar="FILE", type=Path, help=".npz or .pt")
+    push.add_argument("file", metavar="FILE", type=Path, help="the weights: .npz or .pt")
     push.add_argument("--save", action="store_true", help="also write a checkpoint")
     push.add_argument(
         "--partial",

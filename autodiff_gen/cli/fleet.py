@@ -142,7 +142,7 @@ def _virtual_time(group: Group) -> None:
         metavar="NAME=X,...",
         type=conditions,
         default={},
-        help="conditions of virtual boards: rate (bytes a second of the line), latency (s), loss (share of frames), "
+        help="conditions of virtual boards: rate (bytes/s of the line), latency (s), loss (share of frames), "
         "vanish, late (how likely), delay (s), payload (bytes of a message), deadline (s of a round), step (s), "
         "instructions (of a step)",
     )

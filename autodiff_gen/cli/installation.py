@@ -56,7 +56,7 @@ def _add_boards(command: Command) -> None:
     boards.add_argument(
         "--schema",
         action="store_true",
-        help="print the JSON Schema of board files, for editors, in place of the list",
+        help="for editors: print the JSON Schema of board files instead of the list",
     )
     boards.set_defaults(run=run_boards)
 

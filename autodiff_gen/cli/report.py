@@ -49,7 +49,7 @@ def _add_report(command: Command) -> None:
     report.add_argument("--out", metavar="FILE", type=Path, required=True, help="the page")
     report.add_argument("--elf", metavar="FILE", type=Path, help="the linked program, for its symbols")
     report.add_argument(
-        "--bench", metavar="FILE", type=Path, help="a record of bench, for instructions and cycles"
+        "--bench", metavar="FILE", type=Path, help="a record of bench: its instructions and cycles"
     )
     report.add_argument(
         "--fleet",
@@ -110,7 +110,7 @@ def _add_log(command: Command) -> None:
         "--by",
         choices=("step", "epoch", "seconds"),
         default="step",
-        help="what the picture's x-axis counts (default: %(default)s)",
+        help="the unit of the picture's x-axis (default: %(default)s)",
     )
     force_argument(log)
     log.set_defaults(run=run_log)
