@@ -1,9 +1,9 @@
-"""Scan and cond as plans: each region becomes an entry graph of its own, planned like any other.
+"""Scan and cond as plans: each region becomes a separate entry graph, planned like any other.
 
 Operands are inputs that are stored where the operand is stored; results of the region are written where the node's
 results are stored, strided where a stack has the time axis after the batch. Carries are states of the body: their new
-values reuse the buffers of the old ones in place. A stack whose elements are those of an operand that dies in the loop
-reuses the operand's buffer, element by element.
+values reuse the buffers of the old ones in place. A stack with the layout of an operand that dies in the loop reuses
+the operand's buffer, element by element.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _placed(
         node = Node(placed or OPS["place"], operands, attrs, (v.type,), origin=v.node.origin)
         (there,) = node.results
         if not isinstance(v.node.op.lower, Leaf) and v not in moved:
-            moved.add(v)  # a carry or another stack that is v too gets a buffer of its own
+            moved.add(v)  # a carry or another stack that is v too gets a separate buffer
             out = [v if old is v else new for old, new in zip(out, replaced(out, {v: there}), strict=True)]
         out[k] = there
     return out

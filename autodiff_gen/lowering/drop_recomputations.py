@@ -1,5 +1,5 @@
-"""Drop recomputations: a step that computes what an earlier step has computed, and what is still in the arena as long
-as the later result is read, is dropped, and its readers read the earlier result.
+"""Drop recomputations: drop a step if an earlier step has computed the same results, and these are still in the arena
+until the last read of the later ones. The readers read the earlier results.
 
     2: silu(x)        arena + 0, steps 2 to 3        2: silu(x)        arena + 0, steps 2 to 6
     3: matmul(%2, w)  arena + 64                     3: matmul(%2, w)  arena + 64
@@ -82,8 +82,8 @@ def _repeated(plan: EntryPlan) -> Iterator[tuple[Step, dict[Value, Value]]]:
 
 
 def _numbered(nodes: Iterable[Node], number: dict[Value, int], known: dict[Any, int]) -> dict[Value, int]:
-    """A number for each value, equal for those that the same ops compute of the same leaves. number: of some values;
-    known: by what is computed."""
+    """A number for each value, equal for values that the same ops compute from the same leaves. number: of some values;
+    known: by op and operands."""
     for node in nodes:
         operands = tuple([number[v] for v in node.operands])
         if isinstance(node.op.lower, Fused):

@@ -1,4 +1,4 @@
-"""Which phase of training and which layer a step belongs to: from what it reads, writes and leads to."""
+"""The phase of training and the layer of a step: from the values that it reads and writes, and its later readers."""
 
 from __future__ import annotations
 
@@ -102,16 +102,16 @@ class Phases:
         return label.scope if label is not None else ""
 
     def inside(self, step: Step, top: Step) -> tuple[str, str]:
-        """The phase and the layer of a step of `top` or inside of it: those of `top`, unless that is a loop over
-        micro-batches."""
+        """The phase and the layer of a step of `top` or inside of it: the same as for `top`, unless `top` is a loop
+        over micro-batches."""
         if step is not top and isinstance(top.inner, ScanPlan) and top.inner.samples:
             origin = _latest(step)
             return origin.phase, origin.scope
         return self.phase(top), self.layer(top)
 
     def headings(self) -> dict[Step, str]:
-        """What begins at a step: `forward: encoder.0`. Updates before the last gradient is computed belong to the
-        backward pass; layers whose steps are interleaved share a heading."""
+        """Headings by the step at which they begin: `forward: encoder.0`. Updates before the last gradient is computed
+        belong to the backward pass; layers whose steps are interleaved share a heading."""
         groups: list[tuple[str, list[Step]]] = []
         last = max((s.number for s in self.plan.steps if self._makes_gradient(s)), default=0)
         for step in self.plan.steps:

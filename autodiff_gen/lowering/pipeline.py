@@ -197,8 +197,8 @@ def _graph(entry: Graph | EntryPlan) -> Graph:
 
 @contextmanager
 def without_cycle_collection() -> Iterator[None]:
-    """What is allocated is kept until the end, by the context of the plans for example: to search it for cycles that
-    nothing refers to takes a quarter of the time, and half of the time while a model is built."""
+    """Disable the cycle collector. Most objects stay alive until the end, for example in the context of the plans, and
+    the collector would take a quarter of the time, and half of the time while a model is built."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -255,8 +255,8 @@ def _with_micro_batches(work: Work, plan: EntryPlan) -> Work:
 
 
 def _lower_region(context: Context, graph: Graph, taken: int) -> EntryPlan:
-    """The plan of a region. That of a micro-batch, no inner graph, is made as that of an entry is, for what `taken`
-    bytes leave of the budget."""
+    """The plan of a region. A micro-batch is no inner graph: it is planned as an entry is, for the budget less `taken`
+    bytes."""
     inner = replace(context, training=None, first=(), samples=None)
     if not graph.inner:
         budget = None if context.budget is None else context.budget - taken

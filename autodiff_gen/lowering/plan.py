@@ -1,4 +1,4 @@
-"""What the planner decides: steps in order, the place of every value, and the plans of loops and branches."""
+"""The planner's decisions: steps in order, the place of every value, and the plans of loops and branches."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Placed:
 
 @dataclass(eq=False)
 class Step:
-    """One call, loop nest, or region with steps of its own. `number` counts from 1 in the order of execution."""
+    """One call, loop nest, or region with inner steps. `number` counts from 1 in the order of execution."""
 
     node: Node
     number: int = 0
@@ -82,7 +82,7 @@ class EntryPlan:
     placed: list[Placed]
     plans: Mapping[str, ArenaPlan]  # by pool; arenas in further regions of memory by the name of the region
     copies: list[str]  # states whose old value is copied
-    work: Work | None = None  # of what a RAM budget has changed
+    work: Work | None = None  # where a RAM budget or a cache may change it
     mixed: str = ""  # why its batch cannot be divided, where it exceeds the budget
 
     @property
@@ -93,7 +93,7 @@ class EntryPlan:
 
     @property
     def loop_names(self) -> tuple[str, ...]:
-        """What loops over micro-batches call the first sample of one, and how many it has."""
+        """The variables of loops over micro-batches: the first sample, and the number of samples."""
         return ("start", "count") if self.samples else ()
 
     @property
@@ -190,7 +190,7 @@ class ScanPlan:
 
 @dataclass(frozen=True, eq=False)
 class CondPlan:
-    """The parts of which one is run."""
+    """Two parts; one of them is run."""
 
     then: InnerPlan
     otherwise: InnerPlan

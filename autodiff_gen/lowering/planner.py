@@ -1,6 +1,6 @@
-"""From a graph to steps: which calls and loop nests there are, in which order, and where every value is stored.
+"""From a graph to steps: the calls and loop nests, their order, and the place of every value.
 
-These are the last stages of the pipeline; codegen only writes down what is decided here.
+These are the last stages of the pipeline; codegen only writes these decisions as C.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def copy_overwritten_states(graph: Graph, context: Context) -> Graph:
 
 
 def select_kernels(graph: Graph, context: Context, lower: LowerRegion) -> EntryPlan:
-    """A step for every node that computes: a call with its kernel, a loop nest, or a region with a plan of its own.
-    lower: the graph of a region, and the bytes of the budget that are taken, to its plan.
+    """A step for every node that computes: a call with its kernel, a loop nest, or a region with its own plan. lower:
+    the graph of a region, and the bytes of the budget that are taken, to its plan.
 
     %0: f32[1,30] = matmul(x, a)  ->  step 0: ag_gemv_t_f32_ref -> f32[1,30]
     """
@@ -93,7 +93,7 @@ def assign_buffers(plan: EntryPlan, context: Context) -> EntryPlan:
 
 
 def _copied_states(node: Node) -> list[State]:
-    """The states of whose old values a fused node stores a copy."""
+    """The states whose old values a fused node copies."""
     out = []
     for region in node.regions if isinstance(node.op.lower, Fused) else ():
         outer = dict(zip(region.params, node.operands, strict=True))
@@ -151,7 +151,7 @@ def _overwritten_too_early(graph: Graph, context: Context) -> list[tuple[Node, i
 def _step(node: Node, graph: Graph, context: Context, arena: Mapping[Value, int], lower: LowerRegion) -> Step:
     step, backends = Step(node), context.target
     if isinstance(node.op.lower, Scan | Cond):
-        # the arena of a micro-batch is what the results leave of the entry's arena
+        # the arena of a micro-batch is the entry's arena less the results
         taken = sum(r.type.bytes for r in node.results if r in arena) if "samples" in node.attrs else 0
         step.inner = plan_regions(node, graph, lambda region: lower(region, taken))
     elif node.regions:
@@ -216,7 +216,7 @@ def lifetimes(plan: EntryPlan, context: Context) -> list[Placed]:
                 key=lambda v: v.node is not s.node
             )  # nothing else may be in the memory of another result
             free = [holder[v] for v in dying if holder[v].end == s.number and holder[v].values[-1] is v]
-            assert free or old is None or old.base in states, "what a kernel adds to dies in its step"
+            assert free or old is None or old.base in states, "a kernel adds to an operand that dies"
             if free:
                 reused = free[0]
                 if r.type.bytes < reused.bytes:

@@ -1,4 +1,4 @@
-"""What the graph of a region reads of values outside: its inputs, which are stored where those are."""
+"""The inputs of a region's graph: outer values that it reads, in the memory of the outer values."""
 
 from __future__ import annotations
 

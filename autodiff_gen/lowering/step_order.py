@@ -41,7 +41,7 @@ def uses_of(statements: Statements, context: Context) -> Uses:
 
 
 def scratch_of(step: Step) -> list[Placed]:
-    """What a step needs for itself while it runs: scratch of a loop nest, the arenas of its regions."""
+    """The memory that a step needs while it runs: scratch of a loop nest, the arenas of its regions."""
     out = []
     for v, s in step.scratch.items():
         out.append(

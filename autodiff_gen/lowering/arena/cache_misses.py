@@ -54,8 +54,8 @@ def _run(
     outer: Mapping[Value, Address],
     written: Mapping[State | str, Address],
 ) -> None:
-    """Use what the steps of a plan use. memory: where the arenas are that are in memory of an outer step; outer: where
-    inputs are that are outer values; written: where states and outputs are that are outer results."""
+    """Simulate the accesses of a plan's steps. memory: addresses of arenas in the memory of an outer step; outer:
+    addresses of inputs that are outer values; written: addresses of states and outputs that are outer results."""
 
     def within(b: Placed) -> Address:
         home, start = memory.get(b.home, (b.home, 0))
@@ -99,7 +99,7 @@ def _run_micro_batches(
     arenas: Mapping[str, Address],
     address: Callable[[Value], Address],
 ) -> None:
-    """Use what all iterations of the loop of a step use."""
+    """Simulate the accesses of all iterations of the loop of a step."""
 
     def part(v: Value, first: int, offset: int, stride: int | None) -> Address:
         home, start = address(v)

@@ -26,7 +26,7 @@ ROUNDS = 8  # in which regions may count as smaller than they are
 
 @dataclass(frozen=True)
 class Regions:
-    """plans: those of the entries, with buffers in arenas; states: the index of each state's region; used: bytes of
+    """plans: the entries' plans, with buffers in arenas; states: the index of each state's region; used: bytes of
     each region."""
 
     plans: tuple[EntryPlan, ...]
@@ -40,7 +40,7 @@ class Regions:
 
 @dataclass(frozen=True, eq=False)
 class _Item:
-    """A state, or a buffer of an entry, with those at its offset after it: from step `start` to step `end`, both
+    """A state, or a buffer of an entry with the later buffers at its offset: from step `start` to step `end`, both
     included."""
 
     of: State | Placed
@@ -124,7 +124,7 @@ def _assigned(
     def choices(item: _Item) -> list[int]:
         if isinstance(item.of, State):
             return [given[item.of]] if item.of in given else cheapest
-        return cheapest if item.of.pool != "int" else [0]  # the main region alone has an arena of integers
+        return cheapest if item.of.pool != "int" else [0]  # only the main region has an arena of integers
 
     out: dict[State | Placed, int] = {}
     for item in sorted(items, key=lambda item: len(choices(item))):
@@ -139,7 +139,7 @@ def _assigned(
 def _placed(
     plans: Sequence[EntryPlan], homes: dict[State | Placed, int], spaces: Sequence[Space], alignment: int
 ) -> Regions:
-    """The plans with arenas in the regions, and what each region takes."""
+    """The plans with arenas in the regions, and the bytes used of each region."""
     placed = tuple(_with_arenas(plan, homes, spaces, alignment) for plan in plans)
     states = {s: k for s, k in homes.items() if isinstance(s, State)}
     used = []

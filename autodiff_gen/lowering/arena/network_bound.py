@@ -1,10 +1,10 @@
-"""The bound of a network: what the arena takes if the result of each product and convolution is stored once, from the
-forward pass to its gradient in the backward pass, which has the same memory, and if everything elementwise between them
+"""The bound of a network: the bytes of an arena that stores only the result of each product and convolution, from the
+forward pass to its gradient in the backward pass. The gradient has the memory of the result, and everything elementwise
 is computed where it is read.
 
-The products are in the order of the plan. The gradient of a product is found by its weights; the result of one
-without weights counts until it is read, or what loops of the forward pass compute of it in as many bytes. Scratch
-memory, and gradients that wait for others, do not count.
+The products are in the order of the plan. The gradient of a product is found by its weights. The result of a product
+without weights counts until it is read for the last time; so do the results that loops of the forward pass compute from
+it in as many bytes. Scratch memory, and gradients that wait for others, do not count.
 """
 
 from __future__ import annotations

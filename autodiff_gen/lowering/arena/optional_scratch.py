@@ -13,7 +13,7 @@ from ..plan import EntryPlan, Placed
 
 def grant_scratch(plans: Iterable[EntryPlan], alignment: int) -> None:
     """Add buffers for the calls of final plans, and of the regions in them, whose kernels can do without; other calls
-    get NULL. alignment: that of buffers, in bytes."""
+    get NULL. alignment: of buffers, in bytes."""
     for plan in (inner for outer in plans for inner in outer.all_plans()):
         for step in plan.steps:
             for node, (call, kernel) in step.calls.items():

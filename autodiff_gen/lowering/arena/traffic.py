@@ -35,7 +35,7 @@ def traffic(plan: EntryPlan) -> tuple[Bytes, Memory]:
 
 
 def of_buffer(b: Placed, values: Bytes, memory: Memory) -> int:
-    """Bytes that the steps move of what a buffer holds."""
+    """Bytes that the steps move to and from a buffer."""
     if b.owner is not None:
         return 2 * b.bytes if b.values else memory[b.owner, b.pool]
     return sum(values[v] for v in b.values)
@@ -58,7 +58,7 @@ def _reads(node: Node) -> list[tuple[Value, int]]:
 
 
 def _add_inside(part: InnerPlan, step: Step, times: int, values: Bytes, memory: Memory) -> None:
-    """The traffic of the steps inside: of what is stored outside, of values there, the rest of the step's memory."""
+    """Add the traffic of the steps inside: to the outer value that stores a value, else to the memory of the step."""
     inside, deeper = traffic(part.plan)
     homes: dict[Value, State | str] = {**part.plan.states, **part.plan.outputs}
     results: dict[State | str, Value] = {w.key: step.node.results[w.index] for w in part.written}

@@ -1,7 +1,7 @@
 """A syntax tree of the C that is generated.
 
-It says what a program does, never how it is laid out: codegen/c_printer.py alone decides lines, parentheses and
-indentation. What else must be known of the C is read from the tree (lowering/c/c_query.py).
+The tree has the meaning of a program, not its layout: only codegen/c_printer.py decides lines, parentheses and
+indentation. Queries on the tree are in lowering/c/c_query.py.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class Member:
 
 @dataclass(frozen=True)
 class Element:
-    """`array[index]`; with the array `a + b`, `a[b + index]`. `memory`: what the array is, where loops need it."""
+    """`array[index]`; with the array `a + b`, `a[b + index]`. `memory`: the memory of the array, where loops need
+    it."""
 
     array: Expr
     index: Expr
@@ -120,7 +121,7 @@ class Index:
 
 @dataclass(frozen=True)
 class Call:
-    """read_only: the positions of arguments that point to what the function only reads, where that is known."""
+    """read_only: the positions of pointers through which the function only reads, where that is known."""
 
     function: str
     arguments: tuple[Expr, ...]
@@ -164,7 +165,7 @@ class Binary:
 
 @dataclass(frozen=True)
 class Sum:
-    """`terms[0] + terms[1] + ... - less[0] - ...`; a long one may take several lines. What is subtracted is in
+    """`terms[0] + terms[1] + ... - less[0] - ...`; a long one may take several lines. Subtracted terms are in
     parentheses with the last term: GCC 12.2 deletes loops whose index ends in a constant less a variable,
     `i * 20 + 4 - j` (at -O1 and -O2 on x86-64, in `ivopts`), and compiles `i * 20 + (4 - j)` correctly."""
 
@@ -249,8 +250,8 @@ class Assign:
 
 @dataclass(frozen=True)
 class OfArray:
-    """The name of a variable that holds elements of an array: the name of the array, and a word. called: what the name
-    of the array says."""
+    """The name of a variable that holds elements of an array: the name of the array, and a word. called: the meaning of
+    the array's name."""
 
     array: Name | Member
     word: str
@@ -264,7 +265,7 @@ class OfArray:
 @dataclass(frozen=True)
 class Declare:
     """`c_type name = value, name = value;` with a comment after it. `const` variables of a pointer type are constant
-    pointers: `float *const x`. called: what the name of the only variable says, where it says more than its text."""
+    pointers: `float *const x`. called: the meaning of the name of the only variable, where it is more than its text."""
 
     c_type: str
     variables: tuple[tuple[str, Expr | None], ...]
@@ -314,7 +315,7 @@ class StepTemplate:
 
 @dataclass(frozen=True)
 class Reduction:
-    """What a loop reduces to the variables `names`, in as many partial results as suits the compiler."""
+    """The reduction of a loop to the variables `names`, in as many partial results as suits the compiler."""
 
     identifier: str
     names: tuple[str, ...]
@@ -323,9 +324,9 @@ class Reduction:
 @dataclass(frozen=True)
 class BlockOperand:
     """A block of floats that a loop reads, writes or updates, in a local array `name`; `pointer`: where the block is,
-    or the first one. `stride`: the floats from the block of a row to that of the next one. `limit`: 0 and up to this
-    number are what numbers are limited to where they are stored. `replaces`: it is in the registers of the operand
-    before it, whose elements nothing needs once those of this one are computed."""
+    or the first one. `stride`: the floats from the block of a row to the block of the next row. `limit`: stored numbers
+    are clamped to [0, limit]. `replaces`: the block reuses the registers of the operand before it, which nothing reads
+    once this block is computed."""
 
     name: str
     pointer: Expr
@@ -385,7 +386,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Comment:
-    """A comment of its own; the comment of a numbered step has the step's number."""
+    """A comment on separate lines; the comment of a numbered step has the step's number."""
 
     text: str
     step: str = ""
@@ -393,7 +394,7 @@ class Comment:
 
 @dataclass(frozen=True)
 class Heading:
-    """What the steps after it have in common."""
+    """The heading of the steps after it."""
 
     text: str
 
@@ -486,7 +487,7 @@ def declare(
 
 
 def braced(statements: Sequence[Statement]) -> Statements:
-    """In braces of their own where they declare something."""
+    """In braces, if the statements declare something."""
     if any(isinstance(s, Declare | Array | Table) for s in statements):
         return (Block(tuple(statements)),)
     return tuple(statements)

@@ -1,4 +1,4 @@
-"""What a C syntax tree holds: names, functions that are called, comments of steps; and trees made from trees."""
+"""Queries on a C syntax tree: names, called functions, comments of steps; and trees made from trees."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _PLAIN = ("str", "int", "bool", "tuple[int, ...]", "tuple[str, ...]", "tuple[tup
 
 @cache
 def node_fields(kind: Any) -> tuple[str, ...] | None:
-    """The names of the fields of a kind of node that may hold nodes; None for what is no node."""
+    """The names of the fields of a kind of node that may hold nodes; None for other types."""
     return tuple(f.name for f in fields(kind) if f.type not in _PLAIN) if is_dataclass(kind) else None
 
 
@@ -69,7 +69,7 @@ def _reversed_fields(kind: Any) -> Callable[[Any], Sequence[Any]] | tuple[()] | 
     names = node_fields(kind)
     if not names:
         return None if names is None else ()
-    if len(names) < 2:  # of which an attrgetter gives no tuple
+    if len(names) < 2:  # an attrgetter of one name returns no tuple
         return lambda node: (getattr(node, names[0]),)
     return operator.attrgetter(*reversed(names))
 
@@ -208,7 +208,7 @@ def with_loops(tree: Statements, change: Callable[[For], Statement]) -> Statemen
 
 
 def _with_parts(tree: Any, made: Sequence[Any]) -> Any:
-    """A sequence with other parts in place of its own, of which those that were none may be tuples of several."""
+    """A sequence with new parts; a tuple in place of a single part adds several parts."""
     if type(tree) is tuple and len(made) == len(tree) and all(map(operator.is_, made, tree)):
         return tree
     out: list[Any] = []

@@ -26,7 +26,7 @@ def float_literal(x: float) -> str:
 
 @cache
 def _shortest(bits: bytes) -> str:
-    """The shortest decimal of a finite float32, of which -0.0 is another one than 0.0."""
+    """The shortest decimal of a finite float32; -0.0 and 0.0 differ."""
     (exact,) = _FLOAT32.unpack(bits)
     text = f"{exact:.9g}"  # nine digits are always enough, and most numbers need eight or nine
     for digits in range(8, 0, -1):

@@ -1,4 +1,4 @@
-"""What the statements of loops read and write: the accesses of their elements, which the plan gave them."""
+"""The memory that statements of loops read and write: the accesses of their elements, known from the plan."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ T = TypeVar("T")
 
 
 def with_innermost_loops(tree: c.Statements, change: Callable[[c.For], c.Statement]) -> c.Statements:
-    """The tree with innermost loops replaced by what `change` makes of them, which may be no loop."""
+    """The tree with `change` applied to innermost loops; it may return a statement that is no loop."""
     innermost = {id(loop) for loop in c_query.loops(tree) if not any(c_query.loops(loop.body))}
     return c_query.with_loops(tree, lambda loop: change(loop) if id(loop) in innermost else loop)
 
 
 def accesses_of(statements: c.Statement | c.Statements) -> list[Access] | None:
-    """What statements read and write, parts of them included; None where that is not known."""
+    """The accesses of statements and of their parts; None where other memory may be read or written."""
     found = elements_of(statements)
     return None if found is None else [access for _, access in found]
 
@@ -45,7 +45,7 @@ def elements_of(statements: c.Statement | c.Statements) -> list[tuple[c.Element,
 
 
 def are_independent(accesses: Sequence[Access], variable: str, count: int) -> bool:
-    """Whether none of `count` iterations of the loop over `variable` reads or writes what another one writes."""
+    """Whether no iteration of `count` iterations over `variable` reads or writes an element that another one writes."""
     writes = [a for a in accesses if a.is_written]
     return all(w.never_meets(a, variable, count) for w in writes for a in accesses)
 
@@ -60,7 +60,7 @@ def _targets_of(node: Any) -> Sequence[c.Expr]:
 
 
 def with_variable(tree: T, old: str, *new: str) -> T:
-    """A tree in which the sum of others takes the place of a variable."""
+    """A tree in which the sum of the variables `new` replaces the variable `old`."""
     first, *others = map(c.Name, new)
     after = c.index(*((v, 1) for v in (first, *others))) if others else first
     return c_query.rewritten(tree, lambda node: after if node == c.Name(old) else node)

@@ -149,7 +149,7 @@ def _is_wide(tile: c.For) -> bool:
 
 
 def _by_rows(loop: c.For) -> c.For:
-    """A loop over rows of which each has one block, with pointers that move from row to row."""
+    """A loop over rows with one block each, as a loop whose pointers move from row to row."""
     match c.unbraced(loop.body):
         case (c.For(blocks=blocks, blocks_macro="BLOCK") as tile,):
             pass
@@ -169,7 +169,7 @@ def _by_rows(loop: c.For) -> c.For:
 
 
 def _row(element: c.Element, variable: c.Name) -> tuple[c.Element, int] | None:
-    """Where an element is for which a variable is 0, and how far it moves with it; None where that is not known."""
+    """The element for the value 0 of a variable, and its step along the variable; None where that is not known."""
     if variable in c_query.nodes(element.array):
         return None
     begin, stride = list[tuple[c.Expr, int]](), 0

@@ -1,5 +1,5 @@
-"""The blocks that a loop over the elements of one reads and writes: what they are called, where they are, which ones
-share registers, and what limits their elements."""
+"""The blocks that a loop over their elements reads and writes: their names, their places, the blocks that share
+registers, and the limits of their elements."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def _replaced(
     at: Mapping[c.Element, Access],
     addends: Mapping[c.Element, c.Element],
 ) -> dict[c.Element, c.Element]:
-    """For elements that are only read, those that are only written and whose registers are the same: the sum that an
-    addend is replaced by, or else what is in the same place of memory."""
+    """Maps elements that are only read to elements that are only written and share their registers: the sum that
+    replaces an addend, or else the element at the same place in memory."""
     found: dict[c.Element, c.Element] = {}
     read = [e for e, (_, is_written) in elements.items() if not is_written]
     written = [e for e, (is_read, _) in elements.items() if not is_read]
@@ -88,8 +88,8 @@ def _replaced(
 def _blocks(
     accesses: Sequence[tuple[c.Element, Access]], moving: set[c.Element], variable: str
 ) -> dict[c.Element, tuple[bool, bool]]:
-    """Those of `moving` that move by blocks: whether they are loaded, and whether they are stored. None do where what
-    an iteration has stored under one name may be read or stored again under another one."""
+    """The elements of `moving` that move by blocks: whether they are loaded, and whether they are stored. Empty if an
+    iteration may store an element under one name and then read or store it under another."""
     writes = [(k, e, a) for k, (e, a) in enumerate(accesses) if a.is_written]
     if any(e != w and a.may_be(b) for k, w, b in writes for e, a in accesses[k + 1 :]):
         return {}
@@ -174,7 +174,7 @@ def _size(body: c.Statements) -> int:
 
 
 def _varies(element: c.Element, tile: c.For) -> bool:
-    """Whether it changes with a loop between the tile and that over tiles."""
+    """Whether an element changes with a loop between the tile's loop and the loop over tiles."""
     fixed = (c.Name(tile.variable), tile.start)
     steps = None if element.access is None else element.access.steps
     return any(c.Name(v) not in fixed for v in steps or ())
@@ -193,7 +193,7 @@ def _in_order(body: c.Statements) -> list[tuple[c.Element, Access]] | None:
 
 
 def _adds(statement: c.Statement) -> bool:
-    """Whether a statement reads what it writes."""
+    """Whether a statement reads its target."""
     return not isinstance(statement, c.Assign) or statement.op != "="
 
 

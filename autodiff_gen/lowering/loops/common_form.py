@@ -1,5 +1,5 @@
-"""The form of statements, which statements that differ in names and numbers only have in common, and what it leaves
-out: the variables from outside and the numbers."""
+"""The form of statements, equal for statements that differ only in names and numbers; and beside the form, the
+variables from outside and the numbers."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Place: TypeAlias = c.Name | c.Member
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable from outside that statements use. is_const: whether they only read what a pointer points to;
-    is_trained: whether it is a parameter of the model."""
+    """A variable from outside that statements use. is_const: whether they only read through the pointer; is_trained:
+    whether it is a parameter of the model."""
 
     name: Place
     c_type: str
@@ -49,7 +49,7 @@ def declared_by(statement: c.Statement) -> Iterator[Variable]:
 
 @dataclass(frozen=True)
 class Number:
-    """A number in statements; role: what a parameter for it is named after, empty where C needs it as it is."""
+    """A number in statements; role: the name of a parameter for it, empty where C needs the literal."""
 
     literal: c.Literal
     role: str = ""
@@ -61,9 +61,9 @@ class Number:
 
 @dataclass(frozen=True)
 class Section:
-    """Statements of a step that may become a function. caller: the entry and the step; form: what statements that
-    differ in names and numbers only have in common; outer: variables from outside, in the order in which they are first
-    used; numbers: in the order of the nodes of `body`."""
+    """Statements of a step that may become a function. caller: the entry and the step; form: equal for statements that
+    differ only in names and numbers; outer: variables from outside, in the order in which they are first used; numbers:
+    in the order of the nodes of `body`."""
 
     caller: tuple[str, str]
     body: c.Statements
@@ -98,8 +98,8 @@ def renamed(
     number: Callable[[c.Literal], c.Literal | c.Name],
     loop: Callable[[c.For], c.For],
 ) -> c.Statements:
-    """Statements with other names of what they declare, other expressions in place of other variables and of numbers,
-    and with loops that have changed."""
+    """Statements with new names for their local variables, new expressions for other variables and numbers, and changed
+    loops."""
     own = locals_of(body)
 
     def change(node: Any) -> Any:
@@ -124,7 +124,7 @@ def renamed(
 
 
 def locals_of(body: c.Statements) -> dict[str, Called | c.OfArray | None]:
-    """What statements declare, and what the names say."""
+    """The names that statements declare, with their meaning."""
     found: dict[str, Called | c.OfArray | None] = {}
     for node in c_query.nodes(body):
         match node:
@@ -145,7 +145,7 @@ def locals_of(body: c.Statements) -> dict[str, Called | c.OfArray | None]:
 @dataclass
 class _Form:
     """Reads statements as their form. tree: the statements with other names; outer: variables from outside in order;
-    written: those whose memory may be written; is_closed: see section_of."""
+    written: the pointers whose memory may be written; is_closed: see section_of."""
 
     body: c.Statements
     known: Known

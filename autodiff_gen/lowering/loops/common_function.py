@@ -1,5 +1,5 @@
-"""The function that statements of one form become: what they read, what they write, and numbers in which they differ
-are its parameters."""
+"""The function of statements with one form: its parameters are the variables that they read and write, and the numbers
+in which they differ."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ OLD = "old_"  # begins the name of the element of a state before it is replaced
 
 @dataclass(frozen=True)
 class CommonFunction:
-    """A function without a result. passed: of each parameter but the last ones, the number of the variable that
-    sections pass for it; numbers: of each of the last ones, the position of the number that they pass; callers: by
-    entry and step."""
+    """A function without a result. passed: for each parameter that is a variable, its position in the `outer` of
+    sections; numbers: for each of the other parameters, its position in their `numbers`; callers: by entry and step."""
 
     name: str
     parameters: tuple[c.Parameter, ...]
@@ -37,8 +36,8 @@ class CommonFunction:
 
 
 def differing(group: Sequence[Section]) -> dict[tuple[str, tuple[str, ...]], list[int]]:
-    """The positions of the numbers that differ, by their type and the numbers of all sections; those that are always
-    equal to each other are one parameter."""
+    """The positions of the numbers that differ, by their type and the numbers of all sections; numbers that are equal
+    in every section are one parameter."""
     found: dict[tuple[str, tuple[str, ...]], list[int]] = {}
     for k, same in enumerate(zip(*(section.numbers for section in group), strict=True)):
         texts = tuple(number.literal.text for number in same)
@@ -48,8 +47,8 @@ def differing(group: Sequence[Section]) -> dict[tuple[str, tuple[str, ...]], lis
 
 
 def function_of(name: str, group: Sequence[Section], taken: Scope) -> CommonFunction:
-    """The function of this name for sections that have a form in common. It calls the variables of the first of them by
-    their roles, and the local ones as there."""
+    """The function of this name for sections that have a form in common. Its parameters are named after their roles,
+    its local variables as in the first section."""
     first, *_ = group
     scope = Scope(taken.taken)
     types = [_type(group, k) for k in range(len(first.outer))]
@@ -78,7 +77,7 @@ def function_of(name: str, group: Sequence[Section], taken: Scope) -> CommonFunc
 
 
 def _type(group: Sequence[Section], number: int) -> str:
-    """The type of the parameter for an outer variable: what any of the sections may only read is constant."""
+    """The type of the parameter for an outer variable: constant if a section may only read it."""
     same = [section.outer[number] for section in group]
     c_type = same[0].c_type.removeprefix("const ")
     return f"const {c_type}" if same[0].is_pointer and any(v.is_const for v in same) else c_type

@@ -76,7 +76,7 @@ class Expressions:
         return self.at(self.nest.labels.of[v], body)
 
     def at(self, axes: Axes, body: Body) -> tuple[Index, ...]:
-        """The variables of the loops over these axes around `body`; or what is known of them."""
+        """The variables of the loops over these axes around `body`, or the known index along an axis."""
         vars_ = {b.axis: self.loop_vars[b] for b in body.path[1:] if b in self.loop_vars} | self.known
         return tuple([None if a is None else vars_.get(a) for a in axes])
 
@@ -100,7 +100,7 @@ class Expressions:
         return self._read_in(body, self._value(v, index, body))
 
     def _value(self, v: Value, index: tuple[Index, ...], body: Body) -> LoopExpr:
-        """The expression of v at `index`, of which there is one for all that `body` encloses."""
+        """The expression of v at `index`, shared by all bodies inside its home."""
         node = v.node
         if isinstance(node.op.lower, View) and v not in self.params:
             source = node.operands[0]
@@ -173,7 +173,7 @@ class Expressions:
 
     def _of_row(self, v: Value, index: tuple[Index, ...]) -> LoopExpr | None:
         """The element of the local array of a tile of rows, in which it is loaded or computed once for all rows; None
-        for what changes along other axes too."""
+        for a value that changes along other axes too."""
         home = home_of(index, self.nest.top)
         if home not in self.rows or any(i is not None and i is not self.loop_vars[home] for i in index):
             return None
@@ -255,13 +255,13 @@ class Expressions:
         return tuple(chosen if k is None else index[k] for k in of_x)
 
     def fresh_accumulators(self, root: Root, body: Body, hint: str = "") -> Accumulators:
-        """What a reduction grows in `body`, one for each result."""
+        """New accumulators of a reduction in `body`, one for each result."""
         return [
             LoopExpr(unnamed, body, dtype=r.type.dtype, hint=hint or r, uses=1) for r in root.node.results
         ]
 
     def accumulator(self, root: Root, v: Value, index: tuple[Index, ...]) -> LoopExpr:
-        """The accumulator of result v; of a tile, that at `index`."""
+        """The accumulator of result v; of a tile, the accumulator at `index`."""
         acc = self.parts.get(root, self.accumulators[root])[v.index]
         tile = root.tile
         if tile is None:

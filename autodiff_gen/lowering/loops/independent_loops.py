@@ -1,5 +1,6 @@
-"""Which loops of generated C have independent iterations, of which none reads or writes what another one writes, and
-which ones reduce rows of memory to scalars (AG_IVDEP and AG_REDUCTION in runtime/ag_loops.h).
+"""Mark loops of generated C that have independent iterations or reduce rows of memory to scalars (AG_IVDEP and
+AG_REDUCTION in runtime/ag_loops.h). Iterations are independent if none reads or writes an element that another one
+writes.
 
 A compiler sees pointers into one arena, and checks at run time whether they overlap, or gives up where they are many.
 The plan knows: two arrays are apart, or only the iteration that replaces an element reads it. Partial results of
@@ -22,10 +23,9 @@ from .vector_loops import iterations
 def with_independent_loops(
     steps: Sequence[c.Statements], shortest: int, reorder: bool = False, vector: int = 0
 ) -> tuple[c.Statements, ...]:
-    """The steps of an entry, in which innermost loops of at least `shortest` iterations over several arrays say that
-    these are independent, where they are, and with `reorder` what they reduce rows to; unchanged if `shortest` is 0.
-    reorder: whether sums may be reordered; vector: loops over one or two vectors of so many elements are not unrolled,
-    if it is not 0."""
+    """The steps of an entry with marks at innermost loops of at least `shortest` iterations: at independent iterations
+    over several arrays, and with `reorder` at reductions of rows. Unchanged if `shortest` is 0. reorder: whether sums
+    may be reordered; vector: loops over one or two vectors of so many elements are not unrolled, if it is not 0."""
     marks = _Marks(shortest, reorder, vector)
     return tuple(with_innermost_loops(step, marks.marked) if shortest else step for step in steps)
 
@@ -43,14 +43,14 @@ class _Marks:
             return loop
         arrays = {a.memory for a in accesses if not a.memory.is_local}
         rows = self.reorder and all(_is_in_row(a, loop.variable) for a in accesses)
-        # what is done with one array, compilers see for themselves
+        # compilers find the dependences within one array themselves
         reduced = _reduction(loop) if rows else None
         rolled = loop.rolled or (reduced is None and self._is_unrolled_too_early(loop, count))
         return replace(loop, independent=len(arrays) > 1, reduction=reduced, rolled=rolled)
 
     def _is_unrolled_too_early(self, loop: c.For, count: int) -> bool:
-        """Whether compilers unroll a loop of whole vectors before they look for vectors, which they then make of the
-        loop around it: its iterations are apart in memory."""
+        """Whether compilers unroll a loop of whole vectors before they vectorise. They then vectorise the loop around
+        it, whose iterations are apart in memory."""
         constant = isinstance(loop.from_zero, int)
         return self.vector > 0 and constant and count <= UNROLLED and count % self.vector == 0
 
@@ -61,8 +61,8 @@ def _is_in_row(access: Access, variable: str) -> bool:
 
 
 def _reduction(loop: c.For) -> c.Reduction | None:
-    """What an innermost loop reduces, where that is all that one iteration passes to the next in variables; None where
-    it is nothing, or several reductions of different kinds."""
+    """The reduction of an innermost loop, if iterations pass nothing else on in variables. None without a reduction, or
+    for reductions of different kinds."""
     steps = [s for s in loop.body if isinstance(s, c.StepTemplate)]
     others = [s for s in loop.body if s not in steps]
     accumulators = [value for step in steps for value in step.accumulators]

@@ -25,14 +25,14 @@ class LoopExpr:
     uses: int = 0
     moved: bool = False  # used in a deeper body than its home
     worth_a_name: bool = False
-    memory: tuple[Value, tuple[Index, ...]] | None = None  # a load: of what, at which index
+    memory: tuple[Value, tuple[Index, ...]] | None = None  # of a load: the value and the index
     number: int | None = None  # an index that is known
     is_variable: bool = False  # of a loop
 
     @property
     def is_plain_load(self) -> bool:
-        """Whether this is a load whose place the loops around it alone decide: it is a local where a deeper loop would
-        read it in every iteration."""
+        """Whether this is a load whose index has only known numbers and variables of loops: it is a local where a
+        deeper loop would read it in every iteration."""
         return self.memory is not None and all(
             i is None or i.is_variable or i.number is not None for i in self.memory[1]
         )
@@ -46,14 +46,14 @@ class LoopExpr:
 
 
 def unnamed() -> c.Expr:
-    raise AssertionError("a load or an accumulator has no form of its own")
+    raise AssertionError("a load or an accumulator has no form")
 
 
 Index: TypeAlias = LoopExpr | None
 
 
 def home_of(args: Iterable[Index], top: Body) -> Body:
-    """The outermost body in which what is made of these expressions can be computed, in a nest with this top."""
+    """The outermost body in which an expression of these arguments can be computed, in a nest with this top."""
     home = top
     for arg in args:
         if arg is not None and arg.home.depth > home.depth:
@@ -78,7 +78,7 @@ Accumulators: TypeAlias = list[LoopExpr]  # one for each result
 @dataclass(eq=False)
 class Rows:
     """The local arrays of a tile of rows. at: the variable of the loop that fills them; first: the variable of the loop
-    over tiles, None where one tile is all; elements: each array, and what it holds at `at`."""
+    over tiles, None if there is one tile; elements: each array, and its element at `at`."""
 
     at: LoopExpr
     first: LoopExpr | None

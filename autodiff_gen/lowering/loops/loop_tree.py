@@ -39,10 +39,10 @@ RowCall: TypeAlias = Callable[
 class LoopTree:
     """Builds the tree of the statements of one loop nest.
 
-    places: the C pointer of a param, result or scratch value; memories: what such pointers point to; arrays: what their
-    names say; layouts: how its elements are stored, None for a scalar passed by value; outer: what params and results
-    are outside; taken: names in scope around it; own: for values of the nest those that names are of, where they are
-    others. called: what the locals are called that are values of the nest.
+    places: the C pointer of a param, result or scratch value; memories: the memory of such pointers; arrays: the
+    meaning of their names; layouts: the layout of a value in memory, None for a scalar passed by value; outer: the
+    outer values of params and results; taken: names in scope around the nest; own: for values of the nest, other values
+    that give them names. called: the names of locals that are values of the nest.
     """
 
     def __init__(
@@ -228,7 +228,7 @@ class LoopTree:
         return expr.form(*map(self._expr, expr.args))
 
     def _element(self, v: Value, index: tuple[Index, ...]) -> c.Expr:
-        """One element: `name[i * 10 + j]`, or the name alone for a scalar passed by value."""
+        """One element: `name[i * 10 + j]`, or only the name for a scalar passed by value."""
         if v in self.nest.scratch:
             at: Strided | None = self.nest.scratch[v].layout
         else:
@@ -258,7 +258,8 @@ class LoopTree:
     def _named(
         self, expr: LoopExpr, name: Called | c.OfArray, hint: str | Value | None = None
     ) -> tuple[str, Called | c.OfArray]:
-        """The name of a new local, and what it says; hint: what it is, if the expression does not say so."""
+        """The name of a new local and its meaning; hint: its value or word, if it differs from the expression's
+        hint."""
         value = expr.hint if hint is None else hint
         v = None if isinstance(value, str) else self.own.get(value, value)
         if v is not None and name.text in self.taken and label_of(v) is not None:

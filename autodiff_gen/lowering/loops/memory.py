@@ -18,9 +18,9 @@ Steps: TypeAlias = Mapping[str, int]  # of an index along variables, and under "
 
 @dataclass(frozen=True)
 class Memory:
-    """What a pointer points to. root: an arena, a state, a local array or CALLER; first, end: the bytes of the root
-    that its elements are in, None if unknown; origin: its first element, in bytes from the beginning of `anchor`, the
-    root or a pointer that moves; element: the bytes of an element."""
+    """The memory that a pointer points to. root: an arena, a state, a local array or CALLER; first, end: the bytes of
+    the root that its elements are in, None if unknown; origin: its first element, in bytes from the beginning of
+    `anchor`, the root or a pointer that moves; element: the bytes of an element."""
 
     root: str
     anchor: str
@@ -47,7 +47,8 @@ class Memory:
         return replace(self, element=dtype.size, is_float=dtype is f32)
 
     def moved(self, name: str, elements: int, is_moving: bool) -> Memory:
-        """What the pointer `name` points to, so many elements further on; is_moving: and further with a loop."""
+        """The memory of the pointer `name`, so many elements further on; is_moving: the pointer moves with a loop
+        too."""
         if is_moving:
             return replace(self, anchor=name, origin=0)
         return replace(self, origin=self.origin + elements * self.element)
@@ -67,7 +68,7 @@ def local_array(name: str, element: int = 4, *, is_float: bool) -> Memory:
 @dataclass(frozen=True)
 class Access:
     """An element that a loop reads or writes: its steps along variables, in bytes, None where its place is not linear
-    in them; offset: what is left of its place, in bytes from the anchor of its memory."""
+    in them; offset: the constant part of its place, in bytes from the anchor of its memory."""
 
     memory: Memory
     steps: Mapping[str, int] | None

@@ -1,9 +1,8 @@
-"""What a function of statements that steps have in common calls its parameters, and what it is called: names that hold
-for each of its callers.
+"""The names of functions that steps have in common, and of their parameters: names that hold for each caller.
 
-    block1_norm1_out, block2_norm2_out              -> out
-    lstm_bias_ih_l0_square_avg, lstm_bias_hh_l1_... -> bias_square_avg
-    d_lstm_h, d_lstm_c                              -> grad
+block1_norm1_out, block2_norm2_out              -> out
+lstm_bias_ih_l0_square_avg, lstm_bias_hh_l1_... -> bias_square_avg
+d_lstm_h, d_lstm_c                              -> grad
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from ...ir.origin import OUTPUT
 from ..c import c_ast as c
 from .common_form import Section, Variable
 
-OPERAND = "x"  # what is read of the result of another layer
-OPERAND_GRADIENT = "d_x"  # what is computed of gradients of results
+OPERAND = "x"  # an operand that is the result of another layer
+OPERAND_GRADIENT = "d_x"  # a gradient that is computed from gradients of results
 ROW = "row"  # the part of a value that scratch memory holds
 
 
@@ -34,8 +33,8 @@ class StepName:
 
 
 def role_name(same: Sequence[Variable]) -> str:
-    """What to call a variable that is given as that of each of the sections: the words that all of its names have in
-    common, or what it is."""
+    """The name of a parameter, from the variable that each section passes for it: the words that all names of the
+    variables have in common, or else their role."""
     first = same[0]
     called = [v.called for v in same]
     words = [name.words.split("_") for name in called]
@@ -58,8 +57,8 @@ def role_name(same: Sequence[Variable]) -> str:
 
 
 def parameter_name(group: Sequence[Section], number: int) -> str:
-    """What a function calls an outer variable of its sections. A result that they read with its gradient is the result
-    of their own function. The one array of several layers of which another one is computed needs no role."""
+    """The parameter name for an outer variable of the sections. A result that sections read together with its gradient
+    is `out`. The only array that sections of several layers read is `x`."""
     columns = list(zip(*(section.outer for section in group), strict=True))
     read = [k for k, (v, *_) in enumerate(columns) if v.is_const and v.is_pointer]
     same = columns[number]
@@ -94,7 +93,8 @@ def function_names(
 
 
 def _layer_of(group: Sequence[Section]) -> str:
-    """The layer of the states that sections use, else of what they write, if it is the same one for all of them."""
+    """The layer of the states that sections use, else of the variables that they write, if all sections have the same
+    one."""
     found = set()
     for section in group:
         states = [v for v in section.outer if isinstance(v.name, c.Member)]

@@ -30,7 +30,7 @@ from .accesses import with_variable
 from .statements import LOOP_NAMES
 
 SHORT = 16  # vectors of a row, which compilers unroll completely
-EXTREMES = {"ag_max": "", "ag_min": "-"}  # the sign of what is the largest then
+EXTREMES = {"ag_max": "", "ag_min": "-"}  # the sign that makes the extreme a maximum
 
 
 def with_row_results(steps: Sequence[c.Statements], cost: CostTable) -> tuple[c.Statements, ...]:
@@ -63,7 +63,7 @@ class _Rows:
         return tuple(out)
 
     def _row(self, loop: c.For, reduction: c.Reduction) -> c.Statements:
-        """What replaces a loop and the declarations of its results; nothing where it stays."""
+        """The statements that replace a loop and the declarations of its results; empty if the loop stays."""
         if reduction.identifier in EXTREMES:
             return self._extremes(loop, reduction)
         count = loop.from_zero if loop.step == 1 else None

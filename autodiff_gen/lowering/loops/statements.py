@@ -1,4 +1,4 @@
-"""The statements of a loop nest, with what does not change in a loop moved out of it.
+"""The statements of a loop nest, with loop-invariant expressions moved out of loops.
 
 They are built in the order in which they are written, so that a value is a local exactly where it is in scope.
 """
@@ -35,8 +35,8 @@ class Loop:
 
 @dataclass(frozen=True)
 class Begin:
-    """The accumulators of a reduction are declared, as arrays where it is tiled. variable: what a loop over them is
-    called."""
+    """The accumulators of a reduction are declared, as arrays where it is tiled. variable: the variable of a loop over
+    them."""
 
     root: Root
     accumulators: Accumulators
@@ -117,7 +117,7 @@ class Statements:
         self.exprs.loop_vars[loop] = _variable(self._free_name(around), loop)
 
     def _free_name(self, around: Body) -> str:
-        """What a loop in the body `around` is called."""
+        """The variable of a loop in the body `around`."""
         depth = sum(b in self.exprs.loop_vars for b in around.path)
         return LOOP_NAMES[depth] if depth < len(LOOP_NAMES) else f"i{depth + 1}"
 

@@ -1,7 +1,7 @@
 """Which memory a loop nest reads and writes, in order: read from its statements, before any C is made of them.
 
 The planner calls `may_share` before a result may reuse the memory of an operand. An operand may show a window of that
-memory, and a result may be assembled of windows: those that have no element in common do not conflict.
+memory, and a result may be assembled of windows: windows without common elements do not conflict.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from .statements import Accumulate, Begin, LoadRows, Local, Loop, Row, Statement
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One read or write of a value in memory, in the order in which it happens. index: that of axes with more than one
-    element; None: all of it, in any order. window: what of the value the index counts in, where that is not all."""
+    """One read or write of a value in memory, in the order in which it happens. index: the index along axes with more
+    than one element; None: all elements, in any order. window: the part of the value that the index counts in; None:
+    all of it."""
 
     index: tuple[Index, ...] | None
     path: tuple[Body, ...]
@@ -49,8 +50,8 @@ Ranges: TypeAlias = "tuple[range, ...] | None"
 
 
 def _ranges(window: Strided, whole: Strided) -> Ranges:
-    """The indices along each axis of `whole` at which the elements of a window are; None where they do not follow each
-    other as those of `whole` do."""
+    """The indices along each axis of `whole` at which the elements of a window are; None if they are not consecutive
+    elements of `whole` along each axis."""
     if len(window.shape) != len(whole.shape):
         return None
     found, rest = [], window.offset - whole.offset
@@ -88,8 +89,8 @@ class Uses:
         self, param: Value, result: Value, shown: Strided | None = None, at: Strided | None = None
     ) -> bool:
         """Whether `result` may be written over `param`, or over another result: each element of it is read, for the
-        last time, before it is written. shown, at: what the param shows of the memory, and the layout of the result in
-        it; None: both are stored alike.
+        last time, before it is written. shown, at: the layouts of the param and of the result in this memory; None:
+        both are stored alike.
         """
         for write in self.writes.get(result, ()):
             for read in (*self.reads.get(param, ()), *self.writes.get(param, ())):
