@@ -5,7 +5,7 @@ what other programs publish.
     .venv/bin/python bench/training.py har w3b1                       the rows of some networks
     .venv/bin/python bench/training.py --docs docs/benchmarks.md      into the section `training` of the document
 
-Instructions are those of `autodiff-gen bench NETWORK --core m4f`, in QEMU; losses are those of the generated C on the
+Instructions come from `autodiff-gen bench NETWORK --core m4f`, in QEMU; losses from the generated C on the
 host. bench/training.toml has the networks and the other programs. MNIST is read from $AUTODIFF_DATA, or downloaded.
 """
 
@@ -35,7 +35,7 @@ HERE = Path(__file__).parent
 CORE = "m4f"  # of bench/stages.toml
 RESULTS = Path("build/stages")  # the results of `autodiff-gen bench`
 SECTOR, SLOT_HEADER, RECORD = 4096, 16, 64  # bytes: a usual sector; headers of a slot, a record and its body
-STEPS, POINTS = 2000, 10  # of training; of which the mean losses are shown
+STEPS, POINTS = 2000, 10  # of training; groups of steps whose mean losses are shown
 
 
 def benchmark() -> dict[str, Any]:
@@ -49,7 +49,7 @@ def sectors(state_bytes: int) -> int:
 
 
 def costs(networks: Mapping[str, Any]) -> str:
-    """A row for each network: what a training step takes."""
+    """A row for each network: the cost of a training step."""
     core = next(core for core in settings()[1] if core.name == CORE)
     rows = []
     for name, row in networks.items():

@@ -1,5 +1,5 @@
 """The data that the proposed benchmark of training learns from. Each source is a function of the shape of a sample, the
-number of classes and the number of samples; the first line of its docstring is what the tables say of it."""
+number of classes and the number of samples; the tables show the first line of its docstring."""
 
 from __future__ import annotations
 
@@ -66,5 +66,5 @@ SOURCES: dict[str, Callable[[tuple[int, ...], int, int], Samples]] = {
 
 
 def kind(source: str) -> str:
-    """What a source is: real or synthetic, and of what."""
+    """A source in words: real or synthetic, and its content."""
     return str(SOURCES[source].__doc__).splitlines()[0]

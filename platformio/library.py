@@ -1,5 +1,5 @@
 """The script of library.json: PlatformIO runs it before it compiles, in every build of a project that uses the
-library. `env` is the library's environment; what it appends to CPPPATH and LIBS reaches the project."""
+library. `env` is the library's environment; additions to CPPPATH and LIBS reach the project."""
 
 import sys
 

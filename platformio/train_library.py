@@ -14,7 +14,7 @@ from SCons.Script import DefaultEnvironment
 
 OPTIONS = ("model", "name", "board", "kernels", "ram", "python", "samples", "trust_board")
 PREFIX = "custom_autodiff_"
-SHELL = '$`"\\;|&<>'  # what a path may not have in PlatformIO's commands
+SHELL = '$`"\\;|&<>'  # characters that a path may not have in PlatformIO's commands
 
 
 class Mistake(Exception):

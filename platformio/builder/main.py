@@ -79,7 +79,7 @@ env.Append(
     LINKFLAGS=[*board.get("build.linkflags"), "-T", str(support / "common" / "firmware.ld")],
     LIBS=["m"],
 )
-# The machine's first: what it defines itself replaces a default in `common`.
+# The machine's first: its definitions replace defaults in `common`.
 folders = (support / board.get("build.support"), support / "common", startup, runtime)
 machine = [
     env.BuildLibrary(os.path.join("$BUILD_DIR", "machine", folder.name), str(folder)) for folder in folders

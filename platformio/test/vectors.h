@@ -9,7 +9,7 @@ void vectors_draw_f32(float *x, uint32_t count, uint32_t key, uint32_t step, flo
 void vectors_draw_u8(uint8_t *x, uint32_t count, uint32_t key, uint32_t step, uint32_t high);
 void vectors_draw_s32(int32_t *x, uint32_t count, uint32_t key, uint32_t step, uint32_t high);
 
-/* Set all bits, which reads as NaN: what is not written shows. */
+/* Set all bits, which reads as NaN: shows elements that are not written. */
 void vectors_spoil(void *x, uint32_t bytes);
 
 /* The running test fails unless every |got - want| <= bound. */

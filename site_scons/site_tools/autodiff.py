@@ -120,7 +120,7 @@ class Word(SCons.Subst.Literal):
     """A word of a command that the program gets as it is."""
 
     def for_signature(self):
-        return self.lstr.replace("$", "\\$ ")  # a "$(" would begin what is no part of the signature
+        return self.lstr.replace("$", "\\$ ")  # a "$(" would begin text outside of the signature
 
 
 def word(text):
@@ -463,7 +463,7 @@ def generate(env):
         if k in ("PATH", "HOME", "TMPDIR", "CMSIS_DSP", "CMSIS_NN", "XDG_CACHE_HOME")
         or k.startswith("AUTODIFF_")
     }
-    # In a copy: PlatformIO's is os.environ itself. Starting NumPy's threads takes longer than what they would compute.
+    # In a copy: PlatformIO's is os.environ itself. Starting NumPy's threads takes longer than their work.
     env["ENV"] = {"OPENBLAS_NUM_THREADS": "1", **env["ENV"], **kept}
     if _IN_CHECKOUT:
         env["ENV"]["PYTHONPATH"] = str(_CHECKOUT)

@@ -40,7 +40,7 @@ def is_verbose(arguments):
 
 def train_firmware(env, name, model, source=(), files=(), prefix=""):
     """Declare the targets of a model: `name` is the folder and the stem of the generated files, `source` the C and C++
-    files, objects and archives of the program, none for a model without one, and `files` what the program reads when it
+    files, objects and archives of the program, none for a model without one, and `files` those that the program reads when it
     runs. Of several models the files have the names of the models, in the folder of `name`; `name` may be a list too.
     `prefix` comes before the names of the targets, for several models in one SConstruct, each in its own folder.
     Returns the program's files, or the archives of the model."""
@@ -130,7 +130,7 @@ def _program(env, made, files, wanted, prefix):
 
 
 def _default(env, folder, made, prefix):
-    """What is built where no target is named."""
+    """The targets that are built where none is named."""
     commands = env.CompileCommands(f"{folder}/compile_commands.json")
     env.Requires(made, commands)
     env.Alias(f"{prefix}firmware", [made, commands])

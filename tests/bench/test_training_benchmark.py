@@ -1,4 +1,4 @@
-"""bench/training.py: what the page says of the proposed benchmark is what the plan, QEMU and a training give."""
+"""bench/training.py: the page's numbers for the proposed benchmark come from the plan, QEMU and a training."""
 
 import re
 import sys

@@ -1,7 +1,7 @@
 /* AG_RELU_BLOCKS and AG_RELU_BLOCK, of blocks of four and of eight sums that are positive, negative,
  * zeros, infinite, at the limit, and NaN of either sign; exits with the number of elements that differ from
  * `v <= 0 ? 0 : v` and from that which is `high` where it is more, or with 64 where the mode of the FPU is
- * not what it was. */
+ * not the value before. */
 #include "ag_blocks.h"
 
 #include <math.h>

@@ -302,7 +302,7 @@ def test_formulas(case: str) -> None:
     assert comments == said
 
 
-# Formulas are true: evaluated line by line in NumPy they give what the interpreter computes, but for constants, which
+# Formulas are true: evaluated line by line in NumPy they agree with the interpreter, except for constants, which
 # comments show with the digits of a float32.
 EVALUATED: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "softmax": (lambda a: [F.softmax(a, 1)], [(3, 5)]),
@@ -432,7 +432,7 @@ MATHS = {name: applied(name) for name in F.__all__} | MATHS
 
 
 def backward(made: list[Value], arrays: dict[Value, Any]) -> dict[str, Callable[..., Any]]:
-    """By `f_backward`, of each function f of the library of which one call returned values: the gradient of its first
+    """By `f_backward`, for each function f of the library that one call used: the gradient of its first
     argument for a gradient of its result."""
     calls = {n.origin.result_of: n.results[0] for n in topological(made) if n.origin.phase != BACKWARD}
 
@@ -486,7 +486,7 @@ def test_formulas_are_true(case: str, longest: int, monkeypatch: pytest.MonkeyPa
             assert " = " in line, f"not a formula: {line}"
             left, _, right = line.partition(" = ")
             name, _, shape = left.rstrip("]").partition("[")
-            right = re.sub(r"(?<=\w)\[\d+(,\d+)*\]", "", right)  # shapes of what a kernel multiplies
+            right = re.sub(r"(?<=\w)\[\d+(,\d+)*\]", "", right)  # shapes of a kernel's factors
             value = eval(right.replace("'", ".T").replace(" . ", " @ "), dict(maths), known)
             if name.startswith(formulas.LET):
                 known[name.removeprefix(formulas.LET)] = value

@@ -15,7 +15,7 @@ from autodiff_gen.lowering.loops.role_names import StepName, function_names, par
 
 
 def called(name: str) -> Called:
-    """What a name says, such as `d_fc1_out_row`."""
+    """The parts of a name such as `d_fc1_out_row`."""
     found = re.fullmatch(r"(d_)?(?:(fc\d)_)?(.*?)(?:_(row|t))?", name)
     assert found is not None
     gradient, layer, words, part = found.groups("")
@@ -59,7 +59,7 @@ def loops(caller: tuple[str, str], read: str, written: str, state: str = "") -> 
 
 
 TRAIN, PREDICT = ("train_step", "1"), ("predict", "1")
-PARAMETERS = {  # what the first loops and others read and write, and what the parameters are called
+PARAMETERS = {  # arrays that the first loops and others read and write, and the names of parameters
     "a result and its gradient": (("d_fc1_out fc1_out", "d_x"), ("d_fc2_out fc2_out", "d_y"), "d_out out d_x"),
     "the gradient is written": (("d_fc1_h fc1_out", "d_fc1_out"), ("d_fc2_h fc2_out", "d_fc2_out"), "d_h x d_out"),
     "a gradient of the same role": (("d_fc1_out x", "d_fc2_out"), ("d_fc2_out x", "d_fc1_out"), "d_out x d_x"),
@@ -76,7 +76,7 @@ def test_names_of_parameters(case: str) -> None:
     assert [parameter_name(group, k) for k in range(len(names.split()))] == names.split()
 
 
-FUNCTIONS = {  # loops of two functions of the same steps, and what the functions are called
+FUNCTIONS = {  # loops of two functions of the same steps, and the names of the functions
     "two layers": (
         [loops(TRAIN, "x", "fc1_out", "fc1_bias"), loops(PREDICT, "x", "fc1_out", "fc1_bias")],
         [loops(TRAIN, "x", "fc2_out", "fc2_bias"), loops(PREDICT, "x", "fc2_out", "fc2_bias")],
@@ -121,7 +121,7 @@ def test_a_function_of_steps_with_different_parameters_is_named_after_their_ops(
     assert function_names([both, both[:1]], steps, [False, False]) == ["add_relu", "w1_add_relu"]
 
 
-NUMBERS_OF = {  # a statement with the number 7, and what a parameter for it is called
+NUMBERS_OF = {  # a statement with the number 7, and the name of a parameter for it
     "a term of an index": (c.Element(c.Name("x"), c.Sum((c.Name("i"), c.number(7)))), "offset"),
     "an index": (c.Unary("&", c.Element(c.Name("x"), c.number(7))), "offset"),
     "a factor of an index": (c.Element(c.Name("x"), c.Binary("*", c.Name("i"), c.number(7))), "stride"),

@@ -139,7 +139,7 @@ def test_second_derivatives(f: Callable[..., Any]) -> None:
 @pytest.mark.cc
 @pytest.mark.parametrize("rows", [1, 3])
 def test_the_batch_is_taken_whole(rows: int) -> None:
-    """Parts of rows, for up to 3 rows, equal those of the graph for that many."""
+    """Parts of rows, for up to 3 rows, equal the graph's for that many."""
     array = np.random.default_rng(rows).uniform(-1, 1, (rows, 4)).astype(np.float32)
     results = []
     for size in (3, rows):

@@ -71,7 +71,7 @@ def test_a_page_is_accessible_and_no_wider_than_the_window(browser: Browser, sit
         assert browser.messages() == []
 
 
-# What is searched for, and a page that is among the results. The words of some are in titles of decisions or notes.
+# A search, and a page that is among the results. The words of some are in titles of decisions or notes.
 SEARCHES = {
     "clip_grad_norm": "reference/python/optim.html",
     "memory budget": "learn/memory.html",
