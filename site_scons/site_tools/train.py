@@ -40,8 +40,8 @@ def is_verbose(arguments):
 
 def train_firmware(env, name, model, source=(), files=(), prefix=""):
     """Declare the targets of a model: `name` is the folder and the stem of the generated files, `source` the C and C++
-    files, objects and archives of the program, none for a model without one, and `files` those that the program reads when it
-    runs. Of several models the files have the names of the models, in the folder of `name`; `name` may be a list too.
+    files, objects and archives of the program, none for a model without one, and `files` the files that it reads.
+    Of several models the files have the names of the models, in the folder of `name`; `name` may be a list too.
     `prefix` comes before the names of the targets, for several models in one SConstruct, each in its own folder.
     Returns the program's files, or the archives of the model."""
     env = env.Clone()  # the folder of one model is not in the include path of another
