@@ -65,8 +65,8 @@ AG_KERNEL(ger_f32);
 typedef void ag_axpby_f32_fn(const float *x, float *y, int32_t n, float alpha, float beta);
 AG_KERNEL(axpby_f32);
 
-/* The rows of a block of a long sum: the sums of blocks are added up, so that its rounding error is that of
- * two short sums. */
+/* Rows in a block of a long sum. The sums of the blocks are added up, which keeps the rounding error as small
+ * as in two short sums. */
 #define AG_SUM_ROWS 64
 
 /* y[n] = alpha * (the sum of each column of A[m,n]) + beta * y[n]; the sum over ascending m, by blocks of
@@ -238,7 +238,7 @@ typedef void ag_dense_s8_fn(const int8_t *x, const int8_t *w, const int32_t *bia
                             int32_t y_zero, int32_t low, int32_t high, int32_t per_channel, void *scratch);
 AG_KERNEL(dense_s8);
 
-/* The same with a mask of the results of each row, (n + 7) / 8 bytes, as that of ag_conv2d_within_s8. */
+/* The same with a mask of the results of each row, (n + 7) / 8 bytes, as in ag_conv2d_within_s8. */
 typedef void ag_dense_within_s8_fn(const int8_t *x, const int8_t *w, const int32_t *bias,
                                    const int32_t *multiplier, const int8_t *shift, int8_t *y, uint8_t *within,
                                    int32_t m, int32_t n, int32_t k, int32_t x_zero, int32_t y_zero,
@@ -259,8 +259,8 @@ typedef void ag_max_pool2d_s8_fn(const int8_t *x, int8_t *y, int32_t n, int32_t 
 AG_KERNEL(max_pool2d_s8);
 
 /* y[m,n] = 256 softmax(scale x[m,n]) - 128 of each row, at most 127, with the bits of CMSIS-NN: fixed-point
- * exponentials of scale = multiplier / 2^31 * 2^shift / 2^26; those of elements that are less than the
- * largest one by more than -least are 0. n < 4096. y does not overlap x. */
+ * exponentials of scale = multiplier / 2^31 * 2^shift / 2^26. The exponential is 0 for elements that are less
+ * than the largest one by more than -least. n < 4096. y does not overlap x. */
 typedef void ag_softmax_s8_fn(const int8_t *x, int8_t *y, int32_t m, int32_t n, int32_t multiplier,
                               int32_t shift, int32_t least);
 AG_KERNEL(softmax_s8);

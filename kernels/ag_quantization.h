@@ -70,8 +70,9 @@ static inline int8_t ag_quantized_step(int32_t q, float change, uint32_t random)
     return (int8_t)(sum > 127.0f ? 127.0f : sum < -128.0f ? -128.0f : sum == sum ? sum : (float)q);
 }
 
-/* a + b, each with a scale and zero of its own: both are shifted left by `left` bits and brought to a common
- * scale, and their sum to that of the result. A term with a negative multiplier is subtracted. */
+/* a + b, which have different scales and zeros: both are shifted left by `left` bits and brought to a common
+ * scale, and their sum is brought to the scale of the result. A term with a negative multiplier is
+ * subtracted. */
 static inline int32_t ag_unlimited_sum(int32_t a, int32_t a_zero, int32_t a_multiplier, int32_t a_shift,
                                        int32_t b, int32_t b_zero, int32_t b_multiplier, int32_t b_shift,
                                        int32_t left, int32_t multiplier, int32_t shift, int32_t zero) {
@@ -90,7 +91,7 @@ static inline int8_t ag_quantized_sum(int32_t a, int32_t a_zero, int32_t a_multi
     return (int8_t)ag_limited(v, low, high);
 }
 
-/* a * b, each with a zero of its own. */
+/* a * b, which have different zeros. */
 static inline int32_t ag_unlimited_product(int32_t a, int32_t a_zero, int32_t b, int32_t b_zero,
                                            int32_t multiplier, int32_t shift, int32_t zero) {
     return ag_requantized((a - a_zero) * (b - b_zero), multiplier, shift) + zero;

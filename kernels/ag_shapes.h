@@ -9,9 +9,9 @@
 /* Convolution of x[n,h,w,c] with w[o,kh,kw,c/groups] into y[n,oh,ow,o]; images are channel-last. Window (p,
  * q) of y starts at row p * stride_h - pad_top and column q * stride_w - pad_left of x; its elements are
  * dilation_h and dilation_w apart, and elements outside x count as 0. Output channels are in `groups` groups
- * of equal size, each of which reads its own c / groups channels of x. x_n, x_h, x_w and x_c are the strides
- * of x in elements along each axis; ldy is the stride between two pixels of y, at least o. The gradients of a
- * convolution use the same shape: dx has the layout of x, dy that of y. Depthwise: o == c == groups. */
+ * of equal size; each group reads c / groups channels of x. x_n, x_h, x_w and x_c are the strides of x in
+ * elements along each axis; ldy is the stride between two pixels of y, at least o. The gradients of a
+ * convolution use the same shape: dx has the layout of x, dy the layout of y. Depthwise: o == c == groups. */
 typedef struct {
     int32_t h, w, c, oh, ow, o, kh, kw, stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w;
     int32_t groups, x_n, x_h, x_w, x_c, ldy;

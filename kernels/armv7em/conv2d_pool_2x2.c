@@ -107,7 +107,7 @@ ag_pool_2x2(const float *x, const float *w, const float *bias, float *y, uint8_t
     }
 }
 
-/* A function for each number of columns, so that programs link only what they call. */
+/* A function for each number of columns, so that programs link only the functions that they call. */
 #define KERNEL(name, columns)                                                                                \
     ag_conv2d_pool_f32_fn name;                                                                              \
     void name(const float *x, const float *w, const float *bias, float *y, uint8_t *index, int32_t n,        \

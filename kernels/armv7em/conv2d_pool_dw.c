@@ -65,7 +65,7 @@
         break;
 /* clang-format on */
 
-/* Adds to `rows` rows of sums, of row_length each, dy times those of `count` windows, whose rows are row_step
+/* Adds dy times `count` windows to `rows` rows of sums, row_length each. The rows of a window are row_step
  * apart; count >= 1. */
 static void ag_sum_windows_armv7em(float *sums, const ag_weighted_window *list, int32_t count,
                                    ptrdiff_t row_step, int32_t rows, int32_t row_length) {

@@ -2,8 +2,7 @@
  * s11. Limits from 0 on are applied to the bits of the floats, which are ordered as integers where they are
  * not negative: BIC clears negative numbers, and QADD and SUB of `offset`, the distance from the bits of
  * `high` to the largest integer, limit the others. The loop stops at a row that may have a NaN, for which
- * this does not hold; inf - inf counts as one. Scales and residuals are applied first, in a pass of their
- * own. */
+ * this does not hold; inf - inf counts as one. Scales and residuals are applied before, in another pass. */
 #include "tiles/epilogue.h"
 #include "tiles/helpers.h"
 

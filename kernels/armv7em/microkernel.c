@@ -93,8 +93,8 @@
     ".align 2\n"                                                          \
     "9: .space " zeros "\n"
 
-/* Three k of a row of A are loaded by one instruction, those of the other rows in s19-s27 likewise. Of B, the
- * three k of a row are loaded one row after the other, or the rows of four columns. */
+/* One instruction loads three k of a row of A, the rows into s16-s18, s19-s21, s22-s24 and s25-s27. The three k
+ * of a row of B are loaded one row after the other, or as the rows of four columns. */
 #define A_OF_3 "vldmia r1!, {s16-s18}\n vldmia r2!, {s19-s21}\n vldmia r3!, {s22-s24}\n vldmia r4!, {s25-s27}\n"
 #define A_OF_2 "vldmia r1!, {s16-s17}\n vldmia r2!, {s19-s20}\n vldmia r3!, {s22-s23}\n vldmia r4!, {s25-s26}\n"
 #define A_OF_1 "vldmia r1!, {s16}\n vldmia r2!, {s19}\n vldmia r3!, {s22}\n vldmia r4!, {s25}\n"
@@ -136,7 +136,8 @@
     TILE(16, 17, 18, 19, 24, 25, 26, 27)                                 \
     TILE(20, 21, 22, 23, 28, 29, 30, 31)
 
-/* Rows of A times rows of B. r10 points to the tile of C, r11: from a row of B to that of the next tile. */
+/* Rows of A times rows of B. r10 points to the tile of C; r11 is the distance from a row of B to the same row
+ * of the next tile. */
 __extension__ __attribute__((naked)) void AG_MICROKERNEL(nt)(const ag_tile *t) {
     __asm__(
         ENTER
@@ -252,8 +253,9 @@ __extension__ __attribute__((naked)) void AG_MICROKERNEL(nn)(const ag_tile *t) {
         LEAVE("", "subs ip, #4\n", "64"));
 }
 
-/* Rows of A, a_step apart, times a panel of eight columns of B: tiles of 2 x 8, of which an odd last row is both
- * rows. r3 points to the next row of A, r4 to that of C, r10 to zeros; ip counts rows. */
+/* Rows of A, a_step apart, times a panel of eight columns of B, in tiles of 2 x 8; both rows of the last tile
+ * are the same one where the number of rows is odd. r3 points to the next row of A, r4 to the next row of C,
+ * r10 to zeros; ip counts rows. */
 __extension__ __attribute__((naked)) void AG_MICROKERNEL(np)(const ag_tile *t) {
     __asm__(
         ENTER

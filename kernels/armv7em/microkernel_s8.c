@@ -20,7 +20,7 @@ typedef char ag_pixels_of_four_s8_offsets_match[offsetof(ag_pixels_of_four_s8, o
                                                     : -1];
 
 /* clang-format off */
-/* Both halfwords of four weights at `w` times those of two columns: a and c, b and d */
+/* Both halfwords of four weights at `w` times the halfwords of two columns: a and c, b and d */
 #define ROW_TIMES_2(w, s0, s1, a, b, c, d)                                                  \
     "ldr lr, [" w "], #4\n"                                                                 \
     "sxtb16 r0, lr\n"                                                                       \
@@ -47,7 +47,7 @@ typedef char ag_pixels_of_four_s8_offsets_match[offsetof(ag_pixels_of_four_s8, o
     "1:" body                                                                               \
     "2:" body                                                                               \
     "subs " n ", #2\n bgt 1b\n"
-/* Four groups an iteration; what is left of them is the end of the first one. lr is used. */
+/* Four groups an iteration; the first iteration is shorter where n is no multiple of 4. lr is used. */
 #define LOOP_OF_4(n, body)                                                                  \
     "lsls lr, " n ", #31\n bcc 2f\n bmi 7f\n b 8f\n"                                        \
     "2: bmi 9f\n"                                                                           \

@@ -1,4 +1,4 @@
-/* What the kernels of 8-bit integers have in common: their micro-kernels and their output. */
+/* The micro-kernels and the output that the kernels of 8-bit integers share. */
 #ifndef AG_MICROKERNEL_S8_ARMV7EM_H
 #define AG_MICROKERNEL_S8_ARMV7EM_H
 
@@ -54,10 +54,11 @@ typedef struct ag_tap_s8 {
     uint32_t even, odd;
 } ag_tap_s8;
 
-/* `pixels` pixels of y, ldy apart, of four channels: to bias are added the products of taps and of the
- * windows at x, `step` apart, to each element of which the halfwords of `offsets` are added. A window has
- * more + 1 runs of `count` taps, with `skipped` bytes of others after each; where it has several, there is
- * one pixel. The call moves x, y, more and pixels. */
+/* `pixels` pixels of y, ldy apart, of four channels: the products of taps and of the windows at x, `step`
+ * apart, are added to bias. The halfwords of `offsets` are added to each element of a window. A window has
+ * more
+ * + 1 runs of `count` taps, with `skipped` other bytes after each run; where it has several, there is one
+ * pixel. The call moves x, y, more and pixels. */
 typedef struct ag_pixels_of_four_s8 {
     int32_t bias[4], multiplier[4];
     uint32_t rights; /* as ag_below_high takes them */

@@ -1,4 +1,4 @@
-/* Vectors of one float, of which VLDM and VSTM move up to twelve. */
+/* Vectors of one float; VLDM and VSTM move up to twelve of them. */
 #ifndef AG_ARMV7EM_VEC_H
 #define AG_ARMV7EM_VEC_H
 
@@ -15,7 +15,7 @@ typedef struct {
     vec val[RUN];
 } vecs;
 
-/* Adjacent registers as variables v0, v1, ..., each of which `of` is applied to. */
+/* Adjacent registers as variables v0, v1, ...; EACH applies `of` to each number. */
 #define FLOATS_4(a, b, c, d)                                                                                 \
     register vec v0 __asm__("s" #a), v1 __asm__("s" #b), v2 __asm__("s" #c), v3 __asm__("s" #d)
 #define FLOATS_8(a, b, c, d, e, f, g, h)                                                                     \

@@ -1,5 +1,5 @@
-/* Convolution and depthwise convolution by CMSIS-NN; the conditions in kernels.toml exclude what it does not
- * compute. It is called for one image at a time, which is its optimised case. */
+/* Convolution and depthwise convolution by CMSIS-NN; the conditions in kernels.toml exclude calls that it
+ * does not compute. It is called for one image at a time, its optimised case. */
 #include "ag_kernels.h"
 #include "cmsis_nn.h"
 

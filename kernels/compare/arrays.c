@@ -1,5 +1,5 @@
-/* The arrays of a case, in buffers between guards: their values, what a call takes, and what it may not
- * change. */
+/* The arrays of a case, in buffers between guards: their values, the arguments of a call, and memory that a
+ * call may not change. */
 #include "arrays.h"
 
 #include "ag_console.h"
@@ -33,7 +33,7 @@ static int32_t scales[3 * MAX_CHANNELS]; /* biases, multipliers, and shifts as t
 static int32_t input_count;
 static int32_t used[BUFFERS]; /* floats of the array, without its guards */
 static uint64_t
-    scratch_memory[(GUARD + MAX_SCRATCH + GUARD) / 8 + 1]; /* what is used of it is at no multiple of 8 */
+    scratch_memory[(GUARD + MAX_SCRATCH + GUARD) / 8 + 1]; /* the used part is at no multiple of 8 */
 static int32_t scratch_bytes, scratch_needed;
 static int32_t at; /* the alignment of inputs and output */
 static uint32_t case_number;
@@ -174,7 +174,7 @@ uint8_t *compare_input_index(void) {
     return index_buffers[0] + GUARD;
 }
 
-/* 8-bit integers, of which many are extremes: from -128 to 127, or if `small` -1, 0 and 1. */
+/* 8-bit integers, many of them extremes: from -128 to 127, or if `small` -1, 0 and 1. */
 static void input_s8(int32_t slot, compare_layout layout, bool small) {
     int8_t *const dst = (int8_t *)guards(slot, last_offset(&layout) / 4 + 1);
     for (int32_t i = 0; i < elements_of(&layout); i++) {

@@ -37,7 +37,7 @@ const float *compare_result(int32_t which, int32_t *floats);
 /* Word by word, where libraries for small code compare bytes. */
 bool compare_bits_are_equal(const float *a, const float *b, int32_t floats);
 
-/* Whether the indices of maxima are those of ref; whether inputs and guards of scratch memory are as before;
+/* Whether the indices of maxima are as in ref; whether inputs and guards of scratch memory are as before;
  * whether the guards of the output are. */
 bool compare_indices_agree(void);
 bool compare_operands_are_unchanged(void);

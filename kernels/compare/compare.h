@@ -1,10 +1,10 @@
 /* Compares the kernels of a backend with `ref` on the core that the program runs on. `autodiff-gen
- * test-kernels` generates the table of kernel rows for one backend: what a row's arrays are and how it is
- * called follow from the contract. The cases of a kernel say how large its arrays are.
+ * test-kernels` generates the table of kernel rows for one backend: the arrays and the call of a row follow
+ * from the contract. The cases of a kernel say how large its arrays are.
  *
  * Every array is in a separate buffer at an address that is a multiple of the tested alignment and of no
- * more, between guards of values so large that one of them in a sum is noticed, and that no kernel may
- * change. */
+ * more. Guards before and after it have values so large that one of them in a sum is noticed; no kernel may
+ * change them. */
 #ifndef COMPARE_H
 #define COMPARE_H
 
@@ -13,7 +13,7 @@
 #include <stdbool.h>
 
 #ifndef COMPARE_FLOATS
-#define COMPARE_FLOATS 1280 /* of an array: what the smallest board has RAM for */
+#define COMPARE_FLOATS 1280 /* of an array, so that it fits into the RAM of the smallest board */
 #endif
 #define COMPARE_LARGE 8192 /* of those that have room for the large cases */
 #define COMPARE_HOST 32768 /* of hosts, which are fast enough for wide convolutions, too */
@@ -46,9 +46,8 @@ typedef struct compare_attributes {
     ag_conv2d_pool_shape conv2d_pool_shape;
     ag_pool2d_shape pool2d_shape;
 
-    /* Of the case. The layout of an array of this name; NULL: it is in `sizes`, such as
-     * "a=mkA b=knB c=mnC": the product of the extents, of which the last one is that of its columns, and its
-     * leading dimension. */
+    /* Of the case. The layout of an array of this name; NULL: it is in `sizes`, such as "a=mkA b=knB c=mnC":
+     * the product of the extents, the last of them the number of columns, and the leading dimension. */
     compare_layout (*layout)(const struct compare_attributes *f, const char *name);
     const char *sizes;
     int32_t terms;         /* of each sum, whose rounding may differ; 0: results are equal */
@@ -57,7 +56,7 @@ typedef struct compare_attributes {
     char small;            /* the array of integers, by its first letter, that are -1, 0 and 1 */
     bool in_place;         /* the result has the memory of the first input */
     bool without_scratch;  /* the kernel gets none, though its row has a formula */
-    /* what computes valid indices of maxima, from arrays of its own; and a call of ref, if another one */
+    /* computes valid indices of maxima, from other arrays; and a call of ref, if another one */
     void (*index)(const struct compare_attributes *f);
     void (*reference)(const struct compare_attributes *f, const compare_call *c);
 } compare_attributes;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #ifndef COMPARE_RANDOM
-#define COMPARE_RANDOM 0 /* images of random geometry, after those of a table */
+#define COMPARE_RANDOM 0 /* images of random geometry, after the images of a table */
 #endif
 
 typedef enum image_layout { DENSE, STRIDED, CHANNEL_FIRST, LAYOUTS } image_layout;
@@ -228,7 +228,7 @@ static void many_pixels(const compare_row *row) {
     compare_case(row, &f);
 }
 
-/* Gradients of integers are compared with those of floats. */
+/* Gradients of integers are compared with gradients of floats. */
 #define REFERENCES(name, ...)                                                                                \
     static void name##_dx(const compare_attributes *f, const compare_call *c) {                              \
         ag_##name##_dx_f32_ref(c->in[0], c->in[2], c->out, f->n, __VA_ARGS__);                               \
@@ -331,7 +331,7 @@ COMPARE_CASES(conv2d_pool_f32, all_pooled(row, LAYOUTS))
 COMPARE_CASES(conv2d_pool_dx_f32, all_pooled(row, 1)) /* whose dx has no gaps */
 COMPARE_CASES(conv2d_pool_dw_f32, all_pooled(row, LAYOUTS))
 
-/* With equal elements, of which the first one is the maximum. */
+/* With equal elements; the first one is the maximum. */
 static void all_pools(const compare_row *row, compare_values values, bool sums, bool index, bool small) {
     for (uint32_t i = 0; i < COMPARE_COUNT(pools); i++) {
         const images image = image_at(pools, i);

@@ -122,7 +122,7 @@ static void all_dense(const compare_row *row) {
     }
 }
 
-/* Scales, as multipliers and shifts, from those of which all integers count to those of which one does. */
+/* Scales, as multipliers and shifts, from one where all integers count to one where a single integer does. */
 static void all_softmax(const compare_row *row) {
     static const int32_t extents[][2] = {{1, 1}, {3, 2}, {2, 10}, {5, 17}, {1, 33}, {1, 511}, {1, 520}};
     static const int32_t scales[][3] = {{1 << 30, 1, -255},

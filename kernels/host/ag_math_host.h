@@ -1,14 +1,14 @@
 /* exp, sigmoid, tanh and erf of ag_math.h in fewer instructions, for vectors: one path for all arguments.
  *
  * Where the result is a normal float, the relative error is at most 4e-7, with or without contraction into
- * FMA. What is NaN, zero or infinite is the same as in ag_math.h. */
+ * FMA. Results that are NaN, zero or infinite are as in ag_math.h. */
 #ifndef AG_MATH_HOST_H
 #define AG_MATH_HOST_H
 
 #include "ag_math.h"
 
-/* x, but not beyond `limit`, of which the bits are given. Integers, as compilers compute the results of
- * limits beforehand and then select twice; negative floats are the larger unsigned ones. */
+/* x, but not beyond the float with the bits `limit`. Integers, as compilers compute the results of limits
+ * beforehand and then select twice; negative floats are the larger unsigned ones. */
 static inline float ag_limited_float(float x, uint32_t limit) {
     const uint32_t bits = ag_float_bits(x);
     const uint32_t above = bits < (limit | 0x80000000u) ? bits : limit | 0x80000000u;

@@ -13,7 +13,8 @@
  *          0 -1  1  0         1/2 -1/2  1/2
  *          0  1  0 -1         0    0    1
  *
- * The gradient of x is a convolution of dy with the turned windows; that of w is G' (sum of (A dy A')' V) G.
+ * The gradient of x is a convolution of dy with the turned windows; the gradient of w is
+ * G' (sum of (A dy A')' V) G.
  */
 #include "ag_kernels.h"
 #include "ag_shapes.h"
@@ -252,8 +253,8 @@ static void multiply(ag_microkernel_fn *tiles, const matrices *a, ptrdiff_t a_ro
     }
 }
 
-/* What x is filtered with: the window of an output is a row of w, and is packed, or else that of an input is.
- */
+/* The windows that filter x. If `packed`, a row of w is the window of an output, and is packed; otherwise a
+ * row of w is the window of an input. */
 typedef struct {
     const float *w;
     ptrdiff_t filter;

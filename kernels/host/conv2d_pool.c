@@ -1,5 +1,5 @@
 /* Convolution fused with max pooling, in blocks of pooled pixels: conv2d computes the windows of a block into
- * a buffer on the stack, of which only the maximum of each pooling window is stored.
+ * a buffer on the stack, and only the maximum of each pooling window is stored.
  *
  *     y, index: ph x pw                buffer[rows][columns][outputs]
  *     +--+----------+--+               +---+---+---+---+
@@ -48,8 +48,7 @@ static void pool_block(const float *x, const float *w, const float *bias, float 
 void AG_SYMBOL(conv2d_pool_f32)(const float *x, const float *w, const float *bias, float *y, uint8_t *index,
                                 int32_t n, const ag_conv2d_pool_shape *shape) {
     const ag_conv2d_pool_shape *s = shape;
-    const int32_t fit =
-        AG_POOL_BUFFER / (s->pool_h * s->pool_w); /* channels of which a pooling window fits */
+    const int32_t fit = AG_POOL_BUFFER / (s->pool_h * s->pool_w); /* channels whose pooling window fits */
     const int32_t outputs = fit < s->o ? fit - fit % AG_TILE_N : s->o, pixels = AG_POOL_BUFFER / outputs;
     const int32_t columns = ag_min((pixels / s->pool_h - s->pool_w) / s->pool_stride_w + 1, s->pw);
     const int32_t width = (columns - 1) * s->pool_stride_w + s->pool_w;

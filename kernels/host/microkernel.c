@@ -98,7 +98,7 @@ ALWAYS_INLINE void put_tile(int32_t rows, int32_t vectors, bool masked, lane_mas
     }
 }
 
-/* One tile, of which the rows at c[i] are stored. */
+/* One tile, whose rows are stored at c[i]. */
 ALWAYS_INLINE void broadcast_tile(int32_t rows, int32_t vectors, bool masked, int32_t last, const operands *p,
                                   float *const *c, float alpha, float beta) {
     vec sum[AG_TILE_M * VECTORS];
@@ -197,7 +197,7 @@ void AG_MICROKERNEL(tn)(const ag_tile *t) {
 }
 
 /* Columns j and up, at most AG_TILE_M, as rows of the transposed tile; `vectors` of rows i and up as its
- * columns, of which the last has `last` elements. */
+ * columns; the last vector has `last` elements. */
 ALWAYS_INLINE void gathered_tile(int32_t vectors, bool masked, int32_t last, const ag_tile *t, int32_t i,
                                  int32_t j, const operands *p) {
     const int32_t columns = t->columns - j < AG_TILE_M ? t->columns - j : AG_TILE_M;

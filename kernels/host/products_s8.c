@@ -1,5 +1,5 @@
-/* Products of 8-bit integers with AVX2: 16 elements of a window times those of each of four rows. The last
- * ones overlap those before, where x is 0. */
+/* Products of 8-bit integers with AVX2: 16 elements of a window times 16 elements of each of four rows. The
+ * last 16 elements overlap the ones before, where x is 0. */
 #include "requantized.h"
 
 #include <stddef.h>

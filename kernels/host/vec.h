@@ -160,7 +160,7 @@ ALWAYS_INLINE void sums_of_rows(int32_t rows, const vec *v, quad *sums) {
 #endif
 }
 
-/* Of two operands of which one is NaN, x86 takes the second one. */
+/* Where one of two operands is NaN, x86 takes the second one. */
 ALWAYS_INLINE vec between(vec v, float low, float high) {
 #if defined __AVX512F__
     return (vec)_mm512_min_ps((__m512)splat(high), _mm512_max_ps((__m512)splat(low), (__m512)v));

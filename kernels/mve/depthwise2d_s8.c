@@ -1,5 +1,5 @@
-/* Depthwise convolution of 8-bit integers with Helium, eight channels at a time: vectors of 16 bits, whose
- * products are those of even and of odd channels. */
+/* Depthwise convolution of 8-bit integers with Helium, eight channels at a time, as vectors of 16 bits. One
+ * instruction multiplies the even channels, another one the odd channels. */
 #include "tiles/requantized.h"
 #include "tiles/taps_s8.h"
 

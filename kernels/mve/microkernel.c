@@ -45,7 +45,7 @@
 #define GATHER(q) "vldrw.u32 " q ", [r5, q6]\n add r5, r12\n"
 #define OFFSETS "vldrw.32 q6, [r0, #" B "]\n vsub.i32 q6, q6, r5\n"
 
-/* one or two k of the rows of A, r1 to r4, times those of B; a row is loaded in pairs of floats */
+/* one or two k of the rows of A, r1 to r4, times the same k of B; a row is loaded in pairs of floats */
 #define ONE_OF_ROWS(b)                                                    \
     b("q4")                                                               \
     "ldr r6, [r1], #4\n ldr r7, [r2], #4\n"                               \

@@ -1,4 +1,4 @@
-/* The tiles of 4 x 4, for matrices narrower than those of vec.h: symbols ag_<kernel>_small_neon. */
+/* Tiles of 4 x 4, for matrices narrower than the tiles of vec.h: symbols ag_<kernel>_small_neon. */
 #ifndef AG_NEON_NARROW_H
 #define AG_NEON_NARROW_H
 

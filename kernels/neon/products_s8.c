@@ -1,7 +1,8 @@
 /* Products of 8-bit integers with NEON: 16 elements of a window times 16 of each of four rows. The products
- * of elements 8 to 15 are subtracted from those of 0 to 7, so that 16 bits hold them for any values, and the
- * window has the complements, -1 - x, of the former: a sum is too small by the sum of their weights, also
- * that of a window of padding, which is subtracted. */
+ * of elements 8 to 15 use the complements of the window's elements, -1 - x, and are subtracted from the
+ * products of elements 0 to 7, so that 16 bits hold them for any values. A sum is then too small by the sum
+ * of the weights of elements 8 to 15. The sum of a window of padding is too small by the same number, and is
+ * subtracted. */
 #include "tiles/requantized.h"
 
 #define AG_WINDOWS 1

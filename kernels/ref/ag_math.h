@@ -372,7 +372,7 @@ AG_MATH_INLINE float ag_atan2f(float y, float x) {
                                     -0.14214209f, 0.19994137f, -0.33333167f);
     float angle = t + t * z * q;
     angle =
-        ag_select(ay > ax, 1.5707964f - (angle + 4.371139e-08f), angle); /* pi/2, and what is missing to it */
+        ag_select(ay > ax, 1.5707964f - (angle + 4.371139e-08f), angle); /* pi/2, and its rounding error */
     angle = ag_select(ag_float_bits(x) >> 31 != 0u, 3.1415927f - (angle + 8.742278e-08f), angle);
     return ag_unless_nan(x, ag_unless_nan(y, ag_with_sign_of(angle, y)));
 }

@@ -1,5 +1,5 @@
 /* Convolution fused with max pooling: the result of the convolution is never stored. The order of the sums is
- * the specification, and the same as that of ag_conv2d. */
+ * the specification, and the same as in ag_conv2d. */
 #include "ag_kernels.h"
 
 #include <math.h>

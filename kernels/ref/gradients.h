@@ -1,6 +1,6 @@
 /* Gradients of convolutions for weights and images of `element`, a type that the including file defines:
- * float, or int8_t, of which a zero is subtracted. Weight (o, i, j, k) is o * filter + (i * kw + j) * tap + k
- * elements after the first one. */
+ * float, or int8_t, from which a zero is subtracted. Weight (o, i, j, k) is o * filter + (i * kw + j) * tap +
+ * k elements after the first one. */
 #ifndef AG_GRADIENTS_H
 #define AG_GRADIENTS_H
 

@@ -1,4 +1,4 @@
-/* Gradients of convolutions and depthwise convolutions of which one operand is quantised. */
+/* Gradients of convolutions and depthwise convolutions with one quantised operand. */
 #include "ag_kernels.h"
 
 typedef int8_t element;

@@ -27,7 +27,7 @@ static inline int32_t largest(const float *x, int32_t top, int32_t left, const a
     return best;
 }
 
-/* index: NULL for the values alone. */
+/* index: NULL where only the values are needed. */
 static inline void maxima(const float *x, float *y, uint8_t *index, int32_t n, const ag_pool2d_shape *s) {
     for (int32_t b = 0; b < n; b++, x += s->x_n) {
         for (int32_t p = 0; p < s->oh; p++) {

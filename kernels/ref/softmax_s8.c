@@ -7,8 +7,8 @@ static inline int32_t high_product(int32_t a, int32_t b) {
     return ag_high_word((int64_t)a * b);
 }
 
-/* exp(v / 2^26) 2^31 for -31 <= v / 2^26 <= 0: a polynomial of what is between -1/4 and 0, at -1/8, and
- * powers of e, from exp(-1/4) to exp(-16). */
+/* exp(v / 2^26) 2^31 for -31 <= v / 2^26 <= 0: a polynomial around -1/8 for the part between -1/4 and 0, and
+ * powers of e, from exp(-1/4) to exp(-16), for the rest. */
 static inline int32_t exponential(int32_t v) {
     static const int32_t powers[] = {1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242};
     const int32_t quarter = 1 << 24, below = (v & (quarter - 1)) - quarter;

@@ -10,7 +10,7 @@ typedef struct {
     int32_t first, end;
 } ag_taps;
 
-/* Those of `count` taps, `dilation` apart from `start` on, that are inside the extent. */
+/* The taps inside the extent, from `count` taps that are `dilation` apart from `start` on. */
 static inline ag_taps ag_taps_inside(int32_t start, int32_t count, int32_t dilation, int32_t extent) {
     const int32_t first = start < 0 ? (-start + dilation - 1) / dilation : 0;
     const int32_t end = start >= extent ? 0 : (extent - 1 - start) / dilation + 1;
