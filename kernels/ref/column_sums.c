@@ -1,6 +1,6 @@
 /* Sums of columns, one at a time: this order of the sums is the specification. The sums of blocks of rows are
- * added up, so that rounding errors grow with the root of the rows in a block and of the number of blocks,
- * not with the root of all rows. */
+ * added up: rounding errors grow with the root of the rows in a block and of the number of blocks, not with
+ * the root of all rows. */
 #include "ag_kernels.h"
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* One row, a run of vectors at a time, with code of its own for beta == 0, beta == 1 and any other beta. */
+/* One row, a run of vectors at a time, with separate code for beta == 0, beta == 1 and any other beta. */
 #include "tiles/moving_pointers.h"
 #include "tiles/row_updates.h"
 

@@ -13,8 +13,9 @@
  * With AG_STACK_PANEL (schedules.h), a panel of the weights of N channels is packed first, and used for all
  * pixels:
  *
- *     w[o][row i][k]  ->  panel[row i][k][N]    as many rows of the window as fit AG_STACK_PANEL elements;
- * where there are few pixels, or one row does not fit, weights are not packed. With AG_SCRATCH_PANEL a region
+ *     w[o][row i][k]  ->  panel[row i][k][N]    as many rows of the window as fit AG_STACK_PANEL elements
+ *
+ * Weights are not packed where there are few pixels or one row does not fit. With AG_SCRATCH_PANEL a region
  * packs the weights of its valid taps in scratch memory, if it has some. */
 #include "ag_kernels.h"
 #include "tiles/conv2d_group.h"
@@ -24,7 +25,7 @@
 #include "tiles/vectors.h"
 #include "tiles/window_products.h"
 
-/* What is computed at a time: the sums over rows row ... row_end - 1 of the windows. The weights of a filter
+/* One part of the computation: the sums over rows row ... row_end - 1 of the windows. The weights of a filter
  * are w_step apart, which is AG_TILE_N in a packed panel. */
 typedef struct {
     const ag_conv2d_group *g;

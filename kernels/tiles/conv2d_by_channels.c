@@ -2,8 +2,8 @@
  * convolutions in tiles of channels (window_sums.h). Channels are contiguous, and there are at least
  * AG_CHANNEL_TILE of the operand.
  *
- *     y:   for each output r of the groups, input channels have windows of their own, whose weights are
- *          packed; the results of the channels of a group are added up:
+ *     y:   for each output r of the groups, the weights of each input channel are packed as a window; the
+ *          results of the channels of a group are added up:
  *
  *          input channels      0   1 | 2   3 | 4   5 | 6   7        two channels in each group
  *          results             s0  s1  s2  s3  s4  s5  s6  s7
@@ -28,7 +28,8 @@ enum {
     AG_SCRATCH_RESULTS = 16
 };
 
-/* A tile of channels of the operand, whose groups have `group` channels, those of the result `out_group`. */
+/* A tile of channels of the operand. Each group has `group` channels of the operand, `out_group` of the
+ * result. */
 typedef struct {
     ag_image image;
     int32_t group, out_group;
@@ -142,7 +143,7 @@ static AG_NOINLINE void ag_limit_taps(ag_axis *axis, int32_t first, int32_t most
 }
 
 /* Packs the weights of two axes for result r of the groups, for each channel of the tile, which begins at
- * `channel`, and lets them be those of the axes. */
+ * `channel`, and makes them the weights of the axes. */
 static AG_NOINLINE void ag_pack_taps(const float *w, const ag_group_tile *t, int32_t channel, int32_t r,
                                      ag_axis *rows, ag_axis *columns, const ag_conv2d_shape *s) {
     const ag_conv2d_group g = ag_conv2d_group_of(s);

@@ -18,8 +18,9 @@ static inline bool ag_contains(ag_window_range range, int32_t window) {
 }
 
 /* One row of the window in one group: x and dy at the group's first channels of the first image, dw at the
- * row's weights of the first output channel. Its elements from `first` on, `count` of them, are computed at a
- * time: those of a pixel are contiguous in x or not, and all are inside x in the windows `common`. */
+ * row's weights of the first output channel. `count` of its elements, from `first` on, are computed at a
+ * time. `contiguous`: the elements of a pixel are contiguous in x. In the windows `common` all of them are
+ * inside x. */
 typedef struct {
     const float *x, *dy;
     float *dw;
@@ -151,8 +152,8 @@ static void ag_dw_sums(ag_tile *t, const ag_dw_row *r, int32_t first, int32_t co
     (AG_GENERAL_TILES ? ag_dw_general : ag_dw_tiles)(t, r, g->outputs, count);
 }
 
-/* Adds the products over those of the windows q ... last - 1 that have only some of the elements inside x,
- * column of dy by column. */
+/* Adds the products over windows q ... last - 1 with only some of the elements inside x, column of dy by
+ * column. */
 static AG_NOINLINE void ag_dw_edges(ag_tile *t, const ag_dw_row *r, int32_t q, int32_t last) {
     const ag_conv2d_shape *s = r->g->s;
     t->beta = 1.0f;
@@ -194,7 +195,7 @@ static void ag_dw_elements(ag_dw_row *r) {
     }
 }
 
-/* Columns, at most, of elements of which not the same windows have all inside x. */
+/* The most columns that are computed at once if their elements are inside x in different windows. */
 enum { AG_DW_COLUMNS = AG_GENERAL_TILES || AG_TILE_N > 12 ? AG_TILE_N : 12 };
 
 /* All elements of the row: as one where the same windows have them inside x, or tap by tap, or several taps

@@ -1,5 +1,5 @@
 /* Input gradient of a convolution with few input channels, also the forward pass of a transposed convolution
- * to few output channels, as tiles of AG_TILE_M pixels of dy x elements of a window, which are added to dx:
+ * to few output channels. Tiles of AG_TILE_M pixels of dy x elements of a window are added to dx:
  *
  *     dy[M pixels, outputs] . w[outputs, taps x channels]  ->  M windows, AG_WINDOW elements or less of each
  *
@@ -17,8 +17,7 @@
 enum { AG_WINDOW = 32 };
 typedef char ag_tiles_have_four_columns[AG_TILE_N == 4 ? 1 : -1]; /* as tiles.toml assumes */
 
-/* dx += the elements of `rows` rows of taps of a window, the first of which is at row `top`, column `left`.
- */
+/* dx += the elements of `rows` rows of taps of a window; the first row is at row `top`, column `left`. */
 static void ag_add_window(float *dx, const float *elements, int32_t rows, int32_t top, int32_t left,
                           const ag_conv2d_group *g) {
     const ag_conv2d_shape *s = g->s;
@@ -46,8 +45,8 @@ static void ag_add_window(float *dx, const float *elements, int32_t rows, int32_
     }
 }
 
-/* One group of an image: windows in so many parts of about as many rows of taps, each of which fills a tile.
- * t has all but operands and result. */
+/* One group of an image. Windows are split into `parts` parts of about as many rows of taps; each part fills
+ * a tile. t has all but operands and result. */
 static void ag_dx_windows(ag_tile *t, const float *dy, const float *w, float *dx, int32_t parts,
                           const ag_conv2d_group *g) {
     const ag_conv2d_shape *s = g->s;

@@ -12,8 +12,8 @@
 
 #include <stdbool.h>
 
-/* Channels of x and of y in one group, the distance between the weights of two output channels, and memory
- * for the packed weights of a panel of channels, all that one result is the sum of, or NULL. */
+/* Channels of x and of y in one group, the distance between the weights of two output channels, and memory,
+ * or NULL, for the packed weights of a panel of channels: all weights whose products one result adds up. */
 typedef struct {
     const ag_conv2d_shape *s;
     int32_t channels, outputs;

@@ -46,14 +46,14 @@ static inline void ag_next_pool_element(ag_pool_element *e, const ag_conv2d_pool
     }
 }
 
-/* Interior pooled pixels side by side, the first of whose windows is at x. */
+/* Interior pooled pixels side by side; the first window of the first one is at x. */
 static AG_NOINLINE void ag_pool_tiles(const float *x, const float *w, const float *bias, float *y,
                                       uint8_t *index, int32_t pixels, const ag_conv2d_pool_shape *s) {
     const int32_t elements = s->pool_h * s->pool_w, filter = s->kh * s->kw * s->c;
     const ptrdiff_t window_step = (ptrdiff_t)s->pool_stride_w * s->stride_w * s->x_w;
     const ptrdiff_t step = AG_TILE_M % elements == 0 ? AG_TILE_M / elements * window_step : 0;
     ag_pool_element next = {x, 0, 0};
-    bool repeats = false; /* the rows of this tile are those of the one before, `step` elements further */
+    bool repeats = false; /* this tile has the rows of the one before, `step` elements further */
     float sums[AG_TILE_M * AG_TILE_N];
     ag_tile t;
     ag_one_tile(&t);

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* The sums of a list of windows: a backend's own, or those of sum_windows.h. */
+/* The sums of a list of windows: a backend's function, or the one in sum_windows.h. */
 #ifndef AG_SUM_WINDOWS
 #include "tiles/sum_windows.h"
 #define AG_SUM_WINDOWS ag_sum_windows
@@ -66,7 +66,7 @@ static void ag_pool_dw_add(float *sums, const float *x, float dy, const ag_windo
     }
 }
 
-/* The sums of a block of the window of one channel, and what is added to them. */
+/* The sums of a block of the window of one channel, and the windows that are added to them. */
 typedef struct {
     union {
         float sums[AG_POOL_SUMS];

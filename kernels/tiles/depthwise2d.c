@@ -40,13 +40,14 @@ void AG_SYMBOL(depthwise2d_dx_f32)(const float *dy, const float *w, float *dx, i
     }
 }
 
-/* Adjacent taps of a row of the window whose sums are computed at once, and what they are sums of: the
- * outputs for which all of them are inside x, then for each tap those before and after. */
+/* Adjacent taps of a row of the window, whose sums are computed at once, and the number of these sums: one
+ * over the outputs for which all taps are inside x, then for each tap one over the outputs before and one
+ * over the outputs after. */
 enum { AG_TAPS = AG_GENERAL_TILES ? 8 : 2, AG_TAP_PRODUCTS = 1 + 2 * AG_TAPS };
 
-/* The products of `taps` adjacent taps over outputs first ... end - 1 of a row and those of `vertical`, whose
- * sums are added to c; x at the first tap. A run is along the longer axis, or that along which taps share
- * pixels. */
+/* The products of `taps` adjacent taps over outputs first ... end - 1 of the rows `vertical`, whose sums are
+ * added to c; x at the first tap. A run is along the longer axis, or the axis along which taps share pixels.
+ */
 static ag_depthwise_tile ag_tap_products(const float *x, const float *dy, float *c, int32_t taps,
                                          ag_window_range vertical, int32_t first, int32_t end,
                                          const ag_conv2d_shape *s) {

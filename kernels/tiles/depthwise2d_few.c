@@ -1,5 +1,5 @@
-/* Depthwise convolution of fewer channels than AG_CHANNEL_TILE, and its gradients: those of depthwise2d.c
- * with tiles of three channels, as the axes of a sensor or colours are, and a micro-kernel of floats. */
+/* Depthwise convolution of fewer channels than AG_CHANNEL_TILE, and its gradients: depthwise2d.c with tiles
+ * of three channels, such as the axes of a sensor or colours, and a micro-kernel of floats. */
 #include "ag_kernels.h"
 #include "tiles/helpers.h"
 #include "tiles/symbols.h"

@@ -4,8 +4,9 @@
  *     taps  offset, weights | offset, weights | ...          kh * kw of them
  *
  * A window that has all its columns inside x is one run of taps, any other a run for each row. The last
- * channels overlap those before. In place y is stored over x: rows of results wait in scratch memory until no
- * later row reads what they overwrite. A backend's file defines the following, and includes this one.
+ * channels overlap the ones before. In place, y is stored over x: rows of results wait in scratch memory
+ * until no later row reads the elements that they overwrite. A backend's file defines the following, and
+ * includes this one.
  *
  *     AG_CHANNELS       channels that are computed together
  *     ag_output_s8      how results are stored, by ag_output_of(zero, low, high)
@@ -16,8 +17,8 @@
  *     ag_put_channels   stores the results of sums
  *
  * or, in place of the last two, AG_PIXELS(row, y, x, n, taps, runs, count, next) with an ag_row_s8 that
- * ag_row_of sets: n pixels of a row of y, whose windows at x have `runs` runs of `count` taps, the first
- * ones of which are `next` apart. Only one pixel has several runs. */
+ * ag_row_of sets: n pixels of a row of y. Their windows at x have `runs` runs of `count` taps; the first taps
+ * of two runs are `next` apart. A call with several runs has one pixel. */
 #include "ag_kernels.h"
 #include "tiles/symbols.h"
 #include "tiles/tap_ranges.h"
@@ -101,13 +102,13 @@ void AG_SYMBOL(depthwise2d_s8)(const int8_t *x, const int8_t *w, const int32_t *
     }
 }
 
-/* AG_CHANNELS channels of one image in place. The first `skipped` of the channels are results already; `late`
- * is the number of rows after a row of results until what it overwrites has been read. */
+/* AG_CHANNELS channels of one image in place. The first `skipped` of the channels are results already. A row
+ * of results is stored `late` rows later, when no row reads the elements that it overwrites any more. */
 static void compute_in_place(const int8_t *x, const ag_tap_s8 *taps, const ag_channels_s8 *channels,
                              int8_t *y, int32_t zero, const ag_output_s8 *output, const ag_conv2d_shape *s,
                              int8_t *rows, int32_t late, int32_t skipped) {
     const int32_t size = s->ow * AG_CHANNELS;
-    ag_conv2d_shape one = *s; /* row p alone */
+    ag_conv2d_shape one = *s; /* only row p */
     one.oh = 1;
     one.ldy = AG_CHANNELS;
     for (int32_t p = 0; p < s->oh + late; p++, one.pad_top -= s->stride_h) {

@@ -11,7 +11,7 @@
 
 enum { MOST_SUMS = AG_GENERAL_TILES ? 12 : DEPTHWISE_RESULTS * AG_CHANNEL_TILE / LANES };
 
-/* What is constant: `partial` says that the last of the vectors is masked. */
+/* Constants; `partial` says that the last of the vectors is masked. */
 typedef struct {
     int32_t results, vectors;
     bool partial;

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-/* What is constant: the vectors of columns, and whether the last one is masked. */
+/* Constants: the vectors of columns, and whether the last one is masked. */
 typedef struct {
     int32_t vectors;
     bool partial;

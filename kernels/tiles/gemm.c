@@ -61,7 +61,7 @@ static void ag_gemm_scalar(const ag_product *t) {
     }
 }
 
-/* A tile of which rows i0 and columns j0 and up are stored. */
+/* A tile; only its rows i0 and columns j0 and up are stored. */
 static AG_NOINLINE void ag_cut_tile(ag_microkernel_fn *kernel, ag_tile *t, float *c, ptrdiff_t i_step,
                                     ptrdiff_t j_step, int32_t i0, int32_t j0, float beta) {
     ag_local_tile(kernel, t, c, i_step, j_step, i0, j0, AG_TILE_N, beta);

@@ -9,9 +9,10 @@
 #include "tiles/axpy_rows.h"
 #include "tiles/row_sums.h"
 
-/* sum[i] += the next `vectors` vectors of row i of `rows` times those of x; one row has RUN independent sums.
- * Where fewer than RUN are loaded at a time, two rows are, whose sums alternate: a core waits for the result
- * of the instruction before. `rows` and `vectors` are constants. */
+/* sum[i] += the next `vectors` vectors of row i of `rows` times the same vectors of x; one row has RUN
+ * independent sums. Where fewer than RUN vectors are loaded at a time, two rows are loaded together and their
+ * sums alternate: a core waits for the result of the instruction before. `rows` and `vectors` are constants.
+ */
 ALWAYS_INLINE void ag_run_products(int32_t rows, int32_t vectors, const float **row, const float **x,
                                    vec *sum) {
     const int32_t together = vectors < RUN && rows > 1 ? 2 : 1, loads = rows / together;
@@ -134,7 +135,7 @@ void AG_SYMBOL(gemv_f32)(const float *a, int32_t lda, const float *x, float *y, 
 
 enum { ADDED_ROWS = 8 }; /* whose products are added to y at a time, with AG_SHORT_RUN */
 
-/* The next `vectors` vectors of y += those of ADDED_ROWS rows times f. */
+/* The next `vectors` vectors of y += the same vectors of ADDED_ROWS rows times f. */
 ALWAYS_INLINE void ag_add_run(int32_t vectors, const float **row, vecs f, float **y) {
     vecs sum = load_run(vectors, *y);
     EACH (i, ADDED_ROWS) {

@@ -1,5 +1,5 @@
-/* Gradients of convolutions of which one operand is quantised: blocks of it become floats in scratch memory,
- * for the kernels of the backend's own that take floats.
+/* Gradients of convolutions with one quantised operand: blocks of it become floats in scratch memory, for the
+ * backend's kernels that take floats.
  *
  *     dx:  the weights of AG_BLOCK_COLUMNS input channels, or AG_BLOCK_CHANNELS of a depthwise convolution,
  *          which give these channels of dx

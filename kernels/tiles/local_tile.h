@@ -1,5 +1,5 @@
-/* A tile of C of which a part is stored, by a local array: one that is shifted back inside the matrix, so
- * that it overlaps its neighbour, or that has fewer columns than AG_TILE_N. */
+/* A tile of C that is stored in part, through a local array: a tile that is shifted back inside the matrix,
+ * so that it overlaps its neighbour, or that has fewer columns than AG_TILE_N. */
 #ifndef AG_TILES_LOCAL_TILE_H
 #define AG_TILES_LOCAL_TILE_H
 

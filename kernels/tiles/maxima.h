@@ -5,9 +5,9 @@
 
 #include "tiles/vectors.h"
 
-/* A window of elements whose channels are contiguous: rows x columns of them, of which the first one has the
- * number `first`, and rows are `row_number` numbers apart. `more`: y and index hold the maxima of the
- * elements before. */
+/* A window of rows x columns elements, whose channels are contiguous. The first element has the number
+ * `first`, and rows are `row_number` numbers apart. `more`: y and index hold the maxima of the elements
+ * before. */
 typedef struct {
     const float *x, *bias; /* NULL: none */
     ptrdiff_t row_step, step;

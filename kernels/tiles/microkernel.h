@@ -32,8 +32,8 @@ typedef struct {
     float *c;
     int32_t c_step; /* from one row of C to the next */
     float alpha, beta;
-    /* With AG_TILE_RUNS: columns of C, of tiles side by side: a multiple of AG_TILE_N, for "tn" any even
-     * number from AG_TILE_N on; and bytes from the rows of B of a tile to those of the next one, where
+    /* With AG_TILE_RUNS: the columns of C, in tiles side by side: a multiple of AG_TILE_N, for "tn" any even
+     * number from AG_TILE_N on; and bytes from the rows of B of a tile to the rows of the next one, where
      * columns of B are adjacent. */
     int32_t run, b_next;
     /* With AG_GENERAL_TILES */

@@ -13,8 +13,9 @@
 #include <stdbool.h>
 
 /* Position in a region of each of several images: where the next pixel is read and where its result is
- * stored, the distances from pixel to pixel of a row, from the end of a row to the next one, in addition from
- * the end of an image's last row to the next image, and the number of pixels that remain. */
+ * stored, and the number of pixels that remain. Distances are from pixel to pixel of a row (step) and from
+ * the end of a row to the next one (row). At the end of an image, the distance to the next image (image) is
+ * added. */
 typedef struct {
     const float *src;
     float *dst;
@@ -90,8 +91,8 @@ static AG_NOINLINE void ag_next_pixel_tile(ag_pixel_tile *pixels, ag_pixel_curso
     }
 }
 
-/* A tile that is computed into a local array: channels k, ..., `stride` apart, of which `overlap` are already
- * stored and `end` wanted. */
+/* A tile that is computed into a local array: channels k, ..., `stride` apart. Channels before `overlap` are
+ * already stored; channels from `end` on are not needed. */
 static AG_NOINLINE void ag_edge_tile(ag_microkernel_fn *kernel, ag_tile *t, const ag_pixel_tile *pixels,
                                      int32_t k, int32_t overlap, int32_t end, ptrdiff_t stride) {
     const float beta = t->beta;
@@ -110,8 +111,8 @@ static AG_NOINLINE void ag_edge_tile(ag_microkernel_fn *kernel, ag_tile *t, cons
 }
 
 /* The tiles of a row but the last one, with all of their channels, of one k-run or of a k-run for each row of
- * the window: runs of `kernel`, whose operands b are those of ag_set_columns. Channels that fill no tile are
- * computed with some of those before. t has all but b, a and c; beta is 0. */
+ * the window: runs of `kernel`, whose operands b are set by ag_set_columns. Channels that fill no tile are
+ * computed with some of the channels before. t has all but b, a and c; beta is 0. */
 static AG_NOINLINE void ag_row_tiles(ag_microkernel_fn *kernel, ag_tile *t, ag_pixel_cursor *cursor,
                                      int32_t channels, const float *b, ptrdiff_t b_column, int32_t pointers) {
     const int32_t tiles = (cursor->columns - 1 - cursor->column) / AG_TILE_M;
@@ -176,8 +177,8 @@ static inline bool ag_single_pixels(int32_t count, int32_t k) {
     return count * (k + 8) <= AG_TILE_M * k;
 }
 
-/* `channels` channels of the pixels of a tile, one by one: a k-run of all filters is a matrix, whose rows are
- * those of a channel or, if `transposed`, of a product. */
+/* `channels` channels of the pixels of a tile, one by one. A k-run of all filters is a matrix; each row
+ * belongs to a channel or, if `transposed`, to a product. */
 static AG_NOINLINE void ag_pixels_one_by_one(const ag_tile *t, const ag_pixel_tile *pixels, const float *w,
                                              int32_t lda, int32_t channels, bool transposed) {
     const int32_t floats = (int32_t)sizeof(float);

@@ -1,4 +1,4 @@
-/* Convolution and products of 8-bit integers: windows times rows of w, of which the last four overlap those
+/* Convolution and products of 8-bit integers: windows times rows of w. The last four rows overlap the ones
  * before.
  *
  *     window   k elements: where they are in x, or copied, padding as x_zero
@@ -13,7 +13,7 @@
  *     ag_put            stores the results of sums
  *     ag_copy           copies at least one byte
  *
- * With AG_WINDOWS 1 products are those of x, not of x - x_zero: the products of a window of padding are
+ * With AG_WINDOWS 1 products have x as factor, not x - x_zero: the products of a window of padding are
  * subtracted from bias, once in a call. */
 #include "ag_kernels.h"
 #include "ag_quantization.h"

@@ -13,7 +13,7 @@
 #include <arm_neon.h>
 #endif
 
-/* How results are stored. `left`: whether shifts to the left are among those of ag_put. */
+/* How results are stored. `left`: ag_put is called with shifts to the left, too. */
 typedef struct ag_output_s8 {
     int32_t zero, low, high, left;
 } ag_output_s8;
@@ -23,8 +23,8 @@ ALWAYS_INLINE ag_output_s8 ag_output_of(int32_t zero, int32_t low, int32_t high)
     return o;
 }
 
-/* ag_requantized of ag_quantization.h for shifts to the right. The sign bit of v & right is that of v where
- * right < 0. */
+/* ag_requantized of ag_quantization.h for shifts to the right. Where right < 0, v & right has the sign bit of
+ * v. */
 ALWAYS_INLINE int32x4_t shifted_right(int32x4_t v, int32x4_t multiplier, int32x4_t right) {
     v = vqrdmulhq_s32(v, multiplier);
     return vrshlq_s32(vaddq_s32(v, vshrq_n_s32(vandq_s32(v, right), 31)), right);
@@ -80,7 +80,7 @@ ALWAYS_INLINE void ag_put(int8_t *y, const int32_t *sums, const int32_t *multipl
     }
 }
 
-/* That of channels of so many pixels, where it pays to look at their shifts: of 8 or more. */
+/* The output of channels of so many pixels; where there are 8 or more, it pays to look at the shifts. */
 #define AG_OUTPUT_OF(zero, low, high, shift, channels, pixels)                                               \
     output_of(zero, low, high, shift, (pixels) < 8 ? 0 : (channels))
 ALWAYS_INLINE ag_output_s8 output_of(int32_t zero, int32_t low, int32_t high, const int8_t *shift,

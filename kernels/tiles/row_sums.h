@@ -9,7 +9,7 @@
 
 #include "tiles/vectors.h"
 
-/* `vectors` adjacent vectors of columns, the last one of `mask` where it is `partial`; what is constant. */
+/* Constants: `vectors` adjacent vectors of columns; where `partial`, the last one is masked. */
 typedef struct {
     int32_t vectors;
     bool partial, weighted;

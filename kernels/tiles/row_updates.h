@@ -14,7 +14,8 @@ ALWAYS_INLINE vec ag_updated(beta_mode mode, vec y, vec old, factors f, int32_t 
                               : plus(times(y, f, i), old, one_factor(beta), 0);
 }
 
-/* The next `vectors` vectors of y and of `rows` rows; what is not a pointer is a constant. */
+/* The next `vectors` vectors of y and of `rows` rows. Parameters other than pointers and factors are
+ * constants. */
 ALWAYS_INLINE void ag_update_run(beta_mode mode, int32_t rows, int32_t vectors, float **row, factors f,
                                  const float **y, float beta) {
     const vecs v = held_run(vectors, y);

@@ -1,6 +1,6 @@
 /* The schedule of a backend: how the loops of this folder are blocked for its registers. Each backend's
- * folder has one, schedule.h, an enum of all of these constants, so that a branch on one is resolved by the
- * compiler, and code that a backend does not need is checked all the same:
+ * folder has one, schedule.h, an enum of all of these constants. The compiler resolves branches on a
+ * constant, and checks the code that a backend does not need all the same:
  *
  *     AG_REGISTERS        vectors that the registers hold
  *     LANES               floats of a vector
@@ -48,14 +48,14 @@
  *     GEMV_ROWS           rows of gemv
  *     FINISH_VECTORS      vectors of columns of an epilogue
  *     AG_PARTIAL_BLOCKS   1: two to four vectors of columns at a time, the last one partial
- *     AG_ALL_MODES        1: ger has code of its own for every beta */
+ *     AG_ALL_MODES        1: ger has separate code for beta 0, 1 and others */
 #ifndef AG_TILES_SCHEDULES_H
 #define AG_TILES_SCHEDULES_H
 
 #include "schedule.h"
 #include "tiles/symbols.h"
 
-/* An array whose name says what is wrong, and with which schedule, has a negative size. */
+/* If `holds` is false, the name of an array of negative size states the error and the schedule. */
 #define AG_CHECK_SCHEDULE(wrong, holds)                                                                      \
     typedef char AG_JOIN(wrong##_in_schedule_of, AG_BACKEND)[(holds) ? 1 : -1]
 

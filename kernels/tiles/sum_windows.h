@@ -12,8 +12,9 @@
 
 enum { WINDOW_SUMS = 6 };
 
-/* Adds to `rows` rows of sums, `length` apart, dy times those of `count` windows at list[i].x + offset. A row
- * is `vectors` vectors, the last one of `mask` where it is `partial`; these three are constants. */
+/* Adds dy times `count` windows at list[i].x + offset to `rows` rows of sums, `length` apart. A row is
+ * `vectors` vectors; where `partial`, the last one is masked with `mask`. `rows`, `vectors` and `partial` are
+ * constants. */
 ALWAYS_INLINE void ag_sum_rows(int32_t rows, int32_t vectors, bool partial, lane_mask mask, float *sums,
                                int32_t length, const ag_weighted_window *list, int32_t count,
                                ptrdiff_t offset, ptrdiff_t row_step) {
@@ -56,7 +57,7 @@ ALWAYS_INLINE void ag_sum_rows(int32_t rows, int32_t vectors, bool partial, lane
     default:                                                                                                 \
         break;
 
-/* Adds to `rows` rows of sums, of row_length each, dy times those of `count` windows, whose rows are row_step
+/* Adds dy times `count` windows to `rows` rows of sums, row_length each. The rows of a window are row_step
  * apart. */
 static void ag_sum_windows(float *sums, const ag_weighted_window *list, int32_t count, ptrdiff_t row_step,
                            int32_t rows, int32_t row_length) {

@@ -1,5 +1,5 @@
-/* The vectors of a backend, which its vec.h defines, of LANES floats; floats.h and operators.h have some of
- * it:
+/* The vectors of a backend, of LANES floats. Its vec.h defines them; floats.h and operators.h have parts of
+ * the definitions:
  *
  *     vec                a vector; a float where LANES is 1
  *       zero, splat, load, store, add
@@ -7,28 +7,29 @@
  *       larger           a vec_mask of the lanes where v is larger than `best`, or NaN
  *       pick             v in the lanes of a vec_mask, otherwise w
  *       same_number, pick_number, load_numbers, put_numbers
- *                        a vec_number: numbers, bytes in memory; that of the lanes of a vec_mask, and the
- *                        first `count` of them, PART or LANES
+ *                        a vec_number: numbers, bytes in memory; the numbers in the lanes of a vec_mask, and
+ *                        the first `count` of them, PART or LANES
  *       plus_product     sum + v * w, lane by lane
  *       total            the sum of the lanes
  *       put_totals       y = alpha * the totals of four vectors + beta * old
  *     lane_mask          the end of a row, shorter than a vector, in steps of PART floats: all of
  *                        it where there are masks, otherwise one
  *       first_lanes, load_masked (other lanes are 0), store_masked
- *     multiplier         what a vector is multiplied with
+ *     multiplier         a factor of vectors
  *       multiplier_of, times_factor, plus_scaled
  *
- * and, of instructions of its own or by the header that is named,
+ * and, with the backend's instructions or by the named header,
  *
  *     moves.h       next_vec and put_vec, which move the pointer on
  *     runs.h        a run, vecs, of so many vectors: load_run, next_run, put_run; held_run, the load of a run
  *                   that is used again after another one was loaded; second_run, the load of one beside
- *                   next_run; load_first and put_first, of what is used for whole rows
+ *                   next_run; load_first and put_first, of a run that whole rows use
  *     factors.h     up to four factors: one_factor, four_factors, scaled; times(v, f, i): v * f[i],
  *                   plus(sum, v, f, i): sum + v * f[i]
- *     tile_rows.h   what microkernel.c reads: next_row, a tile_row of AG_TILE_N floats, four_factors_by and
+ *     tile_rows.h   loads of microkernel.c: next_row, a tile_row of AG_TILE_N floats, four_factors_by and
  *                   one_factor_by move the pointer on by so many bytes; next_factor, next_factors of LANES,
- *                   next_gathered, of as many rows, by what they read; transpose, LANES vectors
+ *                   next_gathered, of as many rows, move it over the floats that they read; transpose, LANES
+ *                   vectors
  *     packing.h     ag_pack_columns: a panel of weights
  *     to_floats.h   ag_to_floats: integers as floats
  *

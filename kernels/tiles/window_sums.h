@@ -50,9 +50,9 @@ static inline void ag_set_depthwise_tile(ag_depthwise_tile *s, int32_t channels,
     }
 }
 
-/* What is done for a run of outputs, from `out` on: s has all but operands, result and channels; and for
- * `count` outputs without valid taps, `next` apart. Each file that includes this one has its own, or those of
- * channel_sums.h. */
+/* ag_sum_run computes a run of outputs, from `out` on: s has all but operands, result and channels.
+ * ag_zero_run completes `count` outputs without valid taps, `next` apart. Each file that includes this one
+ * defines both, or includes channel_sums.h. */
 static void ag_sum_run(const ag_image *image, ag_depthwise_tile *s, const float *in, const float *w,
                        float *out);
 static void ag_zero_run(const ag_image *image, float *out, ptrdiff_t next, int32_t count);
