@@ -16,7 +16,6 @@ from ..ir.build import make_input, make_state
 from ..ir.graph import Graph, State
 from ..ir.identifiers import identifier, unused
 from ..ir.liveness import needed_by
-from ..ir.names import Called
 from ..ir.node import Value
 from ..ir.types import Type, f32
 from ..kernels import registry
@@ -95,11 +94,11 @@ class BufferBody(EntryBody):
         super().__init__(plan, args, {k: p.at for k, p in outputs.items()}, slots, constants)
         self.scope.taken.add("buf")
 
-    def _point(self, wanted: Called, type: Type, buffer: Placed, note: str, step: int) -> c.Expr:
+    def _point(self, name: str, type: Type, buffer: Placed, note: str, step: int) -> c.Expr:
         # Integers are stored after the floats, so that no byte is used as both.
         pool = self.plan.plans["float"].peak if buffer.pool == "int" else 0
-        place = self.buffer.add(wanted.text, type, self.buffer.kept + (pool + buffer.offset) // 4, note)
-        self.plain[place.at] = wanted.text
+        place = self.buffer.add(name, type, self.buffer.kept + (pool + buffer.offset) // 4, note)
+        self.plain[place.at] = name
         self.memories[place.at] = self._memory_of(buffer, type)
         return place.at
 
