@@ -51,7 +51,7 @@ class Application:
 
 
 def application(v: Value, outer: Mapping[Value, Value]) -> Application | None:
-    """The call that returned v, if the step has all nodes between the arguments of the call and v, but for those whose
+    """The call that returned v, if the step has all nodes between the arguments of the call and v, except nodes whose
     results another step has saved. outer: the values outside of the step for the values that the step reads."""
     call = v.node.origin.result_of
     if call is None or not call.given:

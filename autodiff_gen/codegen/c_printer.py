@@ -263,7 +263,7 @@ class Printer:
 
     @staticmethod
     def _said(loop: c.For) -> list[str]:
-        """What runtime/ag_loops.h has to say of a loop."""
+        """The macros of runtime/ag_loops.h before a loop."""
         said = ["AG_IVDEP"] * loop.independent
         if loop.reduction is not None:
             said = [f"AG_REDUCTION({loop.reduction.identifier} : {', '.join(loop.reduction.names)})"]
@@ -297,7 +297,7 @@ class Printer:
         return f"{kind}({', '.join(given)})".replace(" ", "\0")  # on one line
 
     def _comment(self, comment: c.Comment) -> list[str]:
-        """A line of the text begins a line of the comment; what follows a cut is set in further."""
+        """A line of the text begins a line of the comment; lines after a cut are indented."""
         indent = " " * (max(len(comment.step), 2) + 1) if comment.step else ""
         room = self.width - len(indent) - len("/*  */")
         lines = [part for text in comment.text.split("\n") for part in folded(text, room)]

@@ -179,7 +179,7 @@ class _Pointers:
         start: int,
         steps: list[tuple[c.Expr | None, int]],
     ) -> c.Expr:
-        """A pointer that is declared, to an element of an array and those after it."""
+        """Declare a pointer to an element of an array and the elements after it."""
         moved = c.plus(place, c_syntax.offset(start, steps))
         self.declared.append(c.Declare(c_type, ((name.text, moved),), True, called=called))
         is_moving = any(v is not None and k for v, k in steps)

@@ -71,7 +71,7 @@ class Names:
         self.memories = {**self._given(), **self.inside.memories}  # of arrays, by their places
         self.called = {
             table: called(v, self.layers) for v, table in tables.items()
-        }  # what names of places say
+        }  # the meaning of names of places
         self.called |= self.inside.called
         self.scratch: dict[tuple[Step, Value], c.Expr] = {}
         self.pointers: dict[int, list[c.Declare]] = {}  # by the number of the step that first uses them

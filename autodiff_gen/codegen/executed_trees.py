@@ -1,4 +1,4 @@
-"""What trees of C that are executed come to: numbers of integer expressions, and how loops move through memory."""
+"""Evaluation of C trees: values of integer expressions, and the steps of loops through memory."""
 
 from __future__ import annotations
 

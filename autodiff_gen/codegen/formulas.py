@@ -61,9 +61,8 @@ class _TooLongError(Exception):
 
 
 class _Formulas:
-    """The results of a loop nest in the order in which they need each other. A result is called by its name in the
-    formulas after its own, and so is a local value that has a line; a state that has been given its new value is then
-    `old name` where the old one is meant.
+    """The results of a loop nest in the order of their dependences. Later formulas use the name of a result or of a
+    local value that has a line. After the line of a state's new value, `old name` is its old value.
     """
 
     def __init__(self, names: Names, step: Step, locals_: Mapping[Value, str]) -> None:
@@ -77,7 +76,7 @@ class _Formulas:
         self.out: list[str] = []
         self.is_whole = True  # the formula in hand is not divided
         self.applied: list[Application] = []  # in the formula in hand
-        self.told: set[Value] = set()  # what other steps have saved for these
+        self.told: set[Value] = set()  # values that other steps have saved for these
         computing = (n for n in region.nodes if not isinstance(n.op.lower, View))
         self.uses = Counter(v.base for n in computing for v in n.operands)
         own = (names.bare(names.place(v)) for v in step.node.operands if v.base.node.op is not CONST)
@@ -134,7 +133,7 @@ class _Formulas:
         return gradient_call(node.results[0], self.nodes, self.outer)
 
     def _assigned(self, v: Value, name: str) -> str:
-        """`= formula`, or `-= formula` where something is subtracted from what has this name."""
+        """`= formula`, or `-= formula` where something is subtracted from the value with this name."""
         signs = v.node.op.signs
         if v not in self.outer and len(signs) == 2 and signs[0] == 1 and self._application(v.node) is None:
             first, second = v.node.operands

@@ -77,7 +77,7 @@ def _drawn(slot: Slot, init: Uniform | Normal) -> list[c.Statement]:
     storage = slot.state.storage
     if storage is None or storage.in_order:
         return [_filled(slot, value(c.Name("i")))]
-    assert isinstance(storage, Storage), "what trains in part begins with a table"
+    assert isinstance(storage, Storage), "a state that trains in part begins with a table"
     return _in_order(slot, storage.loops, value)
 
 

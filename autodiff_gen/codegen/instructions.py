@@ -67,7 +67,7 @@ class _Loop:
 class _Counter:
     program: Program
     source: Source
-    numbers: dict[str, float] = field(default_factory=dict)  # what variables hold, of loops in the mean
+    numbers: dict[str, float] = field(default_factory=dict)  # values of variables, of loops in the mean
     local: set[str] = field(default_factory=set)  # arrays that are in registers
     tables: dict[str, Numbers] = field(default_factory=dict)  # the geometry of kernels
     around: list[_Loop] = field(default_factory=list)  # the outermost first

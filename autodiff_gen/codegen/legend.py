@@ -1,4 +1,4 @@
-"""How to read NAME.c: once in the file, what its comments and macros mean, as far as they occur in it."""
+"""How to read NAME.c: a comment that explains the comments and macros that occur in the file."""
 
 from __future__ import annotations
 

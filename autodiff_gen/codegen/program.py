@@ -174,7 +174,7 @@ class Program:
 
     @property
     def guard_cost(self) -> str:
-        """What guard="gradients" costs, in words; empty with another guard."""
+        """The cost of guard="gradients", in words; empty with another guard."""
         if self.guard_bytes is None:
             return ""
         more = f"{abs(self.guard_bytes)} bytes {'more' if self.guard_bytes >= 0 else 'less'}"

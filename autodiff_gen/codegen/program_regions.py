@@ -150,8 +150,8 @@ def over(program: Program, spaces: Sequence[Space]) -> list[tuple[Space, int]]:
 
 
 def state_parts(program: Program) -> list[tuple[Slot, int]]:
-    """The states in the order of a checkpoint, where they are in regions: the first of those that follow each other in
-    memory, and their bytes."""
+    """The states in the order of a checkpoint, where they are in regions: the first of the states that follow each
+    other in memory, and their bytes."""
     parts: list[tuple[Slot, int]] = []
     for s in program.slots if program.regions else ():
         if parts and parts[-1][0].owner == s.owner:

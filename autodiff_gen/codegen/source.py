@@ -1,5 +1,5 @@
-"""NAME.c of a Program as C trees: its entries in the forms that the target is fast with, and functions for what their
-loops have in common."""
+"""NAME.c of a Program as C trees: its entries in forms that are fast on the target, and functions for loops that they
+have in common."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def source_of(program: Program, probes: Mapping[str, Mapping[str, int]], poison:
 def _with_own_functions(
     codes: Sequence[EntryCode], functions: Mapping[str, Function]
 ) -> tuple[list[EntryCode], list[Function]]:
-    """Code that calls a backend's functions where it has its own of ag_math.h's, and those that are called."""
+    """Code that calls a backend's replacements for functions of ag_math.h, and the replacements that are called."""
     if not functions:
         return list(codes), []
     called = [[c_query.calls(step) for step in code.steps] for code in codes]

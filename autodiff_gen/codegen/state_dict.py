@@ -20,8 +20,9 @@ def state_dict(program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_state(program: Program, what: str, state: Mapping[str, Any], strict: bool) -> None:
-    """ModelError for what `load_state_dict` does not take: `strict`, missing parameters and buffers, and unexpected
-    names. The optimizer's state may be left out as a whole, as in PyTorch's state_dict of a module."""
+    """ModelError for a state that `load_state_dict` rejects: another value of a frozen state; if `strict`, missing
+    parameters and buffers, and unexpected names. The optimizer's state may be left out as a whole, as in PyTorch's
+    state_dict of a module."""
     check_frozen(program, state)
     own = [s.name for s in program.slots if s.role in ("parameter", "buffer")]
     others = [s.name for s in program.slots if s.role not in ("parameter", "buffer")]
@@ -77,7 +78,7 @@ def given(slot: Slot, what: str, value: Any) -> Any:
 
 
 def _array(value: Any) -> Any:
-    """An array or a tensor of PyTorch as an array; of lists with different lengths, one that has no numbers."""
+    """An array or a tensor of PyTorch as an array; for lists of different lengths, an array without numbers."""
     try:
         return np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
     except ValueError:
@@ -85,7 +86,7 @@ def _array(value: Any) -> Any:
 
 
 def _numbers(value: Any, dtype: Any) -> Any:
-    """Likewise, in this dtype; None for what has no real numbers."""
+    """Likewise, in this dtype; None for arrays without real numbers."""
     array = _array(value)
     with np.errstate(invalid="ignore"):
         return array.astype(dtype) if array.dtype.kind in "fiub" else None

@@ -67,7 +67,7 @@ def called_in_region(step: Node) -> str:
 
 
 def _computing(step: Step) -> Iterator[Node]:
-    """The nodes of a step's loops that compute elements, other than those that only move them."""
+    """The nodes of a step's loops that compute elements, without nodes that only move them."""
     for node in step.node.regions[0].nodes:
         lower = node.op.lower
         moves = node.op.materializes or isinstance(lower, (View, Assemble))

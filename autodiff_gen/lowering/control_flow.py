@@ -70,8 +70,8 @@ def plan_scan(node: Node, graph: Graph, plan: Planner, reuses: Mapping[int, Valu
 def _params(
     node: Node, inputs: RegionInputs, reuses: Mapping[int, Value], keys: list[str | State]
 ) -> dict[Value, Value]:
-    """The values inside that are the params of a scan; those that hold results, carries and the elements of operands
-    whose buffers stacks reuse, become states, as which `keys` names the results then."""
+    """The values inside for the params of a scan. Params that hold results become states: carries, and elements of
+    operands whose buffers stacks reuse. `keys` then names the results as these states."""
     (region,), carries = node.regions, node.attrs["carries"]
     elements, samples = range(carries, carries + node.attrs["xs"]), node.attrs.get("samples", 0)
     mapping: dict[Value, Value] = {}
@@ -142,8 +142,8 @@ def _element(node: Node, k: int) -> Strided:
 def _placed(
     results: Sequence[Value], carries: int, layouts: Sequence[Strided], names: Sequence[str]
 ) -> list[Value]:
-    """The region's results, those written with gaps between their rows as values of that layout; products are written
-    there at once, and every reader reads them there.
+    """The region's results. Results with gaps between their rows are values of that layout: products write there at
+    once, and every reader reads there.
     """
     out = list(results)
     moved: set[Value] = set()

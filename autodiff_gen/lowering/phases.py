@@ -159,7 +159,8 @@ class Phases:
         return [self.plan.states[r] for r in step.node.results if r in self.plan.states]
 
     def _own_layer(self, step: Step) -> str:
-        """Of the parameters that it writes, or whose moments it writes; else of those that it reads."""
+        """The layer of the parameters that the step writes, or whose moments it writes; else of parameters that it
+        reads."""
         read = [self.plan.states.get(v.base) for v in step.node.operands]
         for states in (self._written(step), read):
             for s in states:
@@ -195,7 +196,7 @@ def layer_of(state: str) -> str:
 
 
 def layer_headings(plan: EntryPlan) -> dict[Step, str]:
-    """What begins at a step of a loop's body, where more than one layer has steps there."""
+    """Headings by the step of a loop's body at which they begin; empty unless several layers have steps there."""
     out: dict[Step, str] = {}
     last = ""
     for step in plan.steps:

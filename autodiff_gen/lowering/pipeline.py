@@ -2,7 +2,7 @@
 the first one, so that a mistake is reported where it is made, and the compiler runs the second one for a target.
 
 A stage maps a module to a module. The verifier runs after each, and `--dump DIR` writes every result as text. No stage
-runs later ones, but two assume what follows them: `accumulate_gradients` compares graphs after `fuse_optimizer` and
+runs later ones, but two assume later stages: `accumulate_gradients` compares graphs after `fuse_optimizer` and
 `finite_guard`, and `rematerialize` assumes the copies of `snapshot_states`.
 """
 

@@ -43,7 +43,7 @@ def lower(
 def _best(plan: EntryPlan, graph: Graph, context: Context, dump: Dump | None) -> EntryPlan:
     """The smallest plan of an entry, whose graph the stages before those for a budget have left. Values that are
     computed again for a small budget may leave strips nothing to do: they are chosen for budgets closer and closer to
-    what was reached, for strips to meet the rest."""
+    the reached bytes, so that strips meet the rest."""
     budget = context.budget
     assert budget is not None
     best, reached = plan, peak_of(plan)

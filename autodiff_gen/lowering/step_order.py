@@ -75,7 +75,8 @@ def reusable(s: Step, context: Context) -> dict[Value, list[Value]]:
 
 
 def _reusable_in_nest(s: Step, context: Context) -> dict[int, list[int]]:
-    """What `reusable` finds of a loop nest, by the numbers of the operands' memory, and of the results after that."""
+    """The result of `reusable` for a loop nest, by the numbers of the operands' memory, and of the results after
+    that."""
     assert s.nest is not None and s.statements is not None
     uses, region = uses_of(s.statements, context), s.nest.region
     shown = list(zip(s.node.operands, region.params, strict=True))

@@ -1,1 +1,1 @@
-"""Where buffers and states are stored, and what steps move of them."""
+"""The places of buffers and states, and the bytes that steps move to and from them."""

@@ -1,4 +1,4 @@
-"""How many bytes the steps of an entry find outside a cache that keeps what was used last.
+"""The bytes that the steps of an entry find outside a cache that keeps the last used blocks.
 
 Each step uses its operands, its results and its own memory once, from the first byte to the last. The steps of a loop
 over micro-batches are run for each of them; another loop or a branch counts as one step.

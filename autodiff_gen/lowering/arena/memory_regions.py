@@ -58,8 +58,8 @@ def in_regions(
     alignment: int,
     given: Mapping[State, int] = MappingProxyType({}),
 ) -> Regions:
-    """A region for every state and buffer, those that fit or, where none is found, those that miss the least bytes.
-    given: the index of the region of some states."""
+    """A region for every state and buffer: a placement that fits or, if none is found, the placement that misses the
+    least bytes. given: the index of the region of some states."""
     items = _items(plans, states, alignment)
     orders: list[Callable[[_Item], tuple[float, ...]]] = [
         lambda i: (-i.moved / i.bytes, -i.bytes),
@@ -100,7 +100,7 @@ def _assigned(
     plans: Sequence[EntryPlan],
     given: Mapping[State, int],
 ) -> dict[State | Placed, int]:
-    """The region of each item, in this order. Integers of 32 bits are in the main region, and what fits nowhere."""
+    """The region of each item, in this order. Integers of 32 bits and items that fit nowhere are in the main region."""
     fixed = [0] * len(spaces)
     live = [[[0] * (len(plan.steps) + 1) for plan in plans] for _ in spaces]
     peaks = [[0] * len(plans) for _ in spaces]

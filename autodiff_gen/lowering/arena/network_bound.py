@@ -25,7 +25,7 @@ def network_bound(plan: EntryPlan) -> int:
             late |= dict.fromkeys(_weights(s, plan), s.number)
     images = dict(
         read
-    )  # for each value the last step that reads it, or what loops of the forward pass make of it
+    )  # for each value the last step that reads it, or a result of loops of the forward pass on it
     for s in reversed(plan.steps):
         if s.nest is not None and not is_late(s.node.origin):
             last = max([images.get(r, 0) for r in s.node.results], default=0)

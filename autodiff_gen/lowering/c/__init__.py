@@ -1,1 +1,1 @@
-"""A syntax tree of C: what lowering builds, and codegen changes and prints."""
+"""A syntax tree of C: lowering builds it, and codegen changes and prints it."""

@@ -164,7 +164,7 @@ def declared(tree: Any) -> Iterator[str]:
 
 
 def variables(tree: Any) -> set[str]:
-    """The names in a tree, with those that it declares."""
+    """The names in a tree, with the names that it declares."""
     return names(tree).union(declared(tree))
 
 
@@ -172,7 +172,7 @@ def variables(tree: Any) -> set[str]:
 
 
 def rewritten(tree: T, change: Callable[[Any], Any]) -> T:
-    """A tree whose nodes are what `change` makes of them, children first. A statement may become several, or none, as a
+    """A tree with `change` applied to its nodes, children first. It may return several statements, or none, as a
     tuple."""
     kind: Any = type(tree)
     if kind is tuple or kind is list:
@@ -195,7 +195,7 @@ def with_sums(tree: T) -> T:
 
 
 def with_loops(tree: Statements, change: Callable[[For], Statement]) -> Statements:
-    """Statements whose loops are what `change` makes of them, inner ones first; expressions are not traversed."""
+    """Statements with `change` applied to their loops, inner ones first; expressions are not traversed."""
     made: list[Statement] = []
     for node in tree:
         for name in BODIES.get(type(node), ()):
@@ -258,5 +258,5 @@ def before_returns(tree: Iterable[Statement], statement: Statement) -> Statement
 
 
 def step_comments(tree: Any) -> dict[str, str]:
-    """What every step computes, by its number."""
+    """The comment of every step, by its number."""
     return {n.step: n.text for n in nodes(tree) if isinstance(n, Comment) and n.step}

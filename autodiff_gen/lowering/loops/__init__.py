@@ -3,7 +3,7 @@
 statements.py, expressions.py, loop_expr.py: the statements of a nest, and its expressions
 uses.py: which memory a nest reads and writes, in order, before there is C of it
 loop_tree.py: the tree of a nest
-memory.py, accesses.py: memory, places of elements in it, and what statements of a tree read and write
+memory.py, accesses.py: memory, places of elements in it, and the accesses of a tree's statements
 schedule.py: the order of the changes of trees
 collapsed_loops.py, independent_loops.py, if_conversion.py, row_results.py, sums_in_order.py, vector_loops.py:
 changes for compilers

@@ -98,8 +98,8 @@ def _tile(loop: c.For, taken: set[str], width: int) -> c.For:
 
 
 def _of_blocks(tile: c.For, operands: Mapping[c.Element, c.BlockOperand]) -> c.For:
-    """The loop over the elements of a block, which are in local arrays. What only names an element, or a sum that the
-    macro limits, needs no name."""
+    """The loop over the elements of a block, which are in local arrays. A local that only names an element, or a sum
+    that the macro limits, is left out."""
     at = c.index((c.Name(tile.variable), 1), (tile.start, -1)).flat
     here = {e: c.Element(c.Name(o.name), at, local_array(o.name, is_float=True)) for e, o in operands.items()}
     limited = {e for e, o in operands.items() if o.limit is not None}

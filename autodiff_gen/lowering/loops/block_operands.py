@@ -15,16 +15,16 @@ from .accesses import are_independent, elements_of
 from .memory import Access
 
 REGISTERS, OPERANDS = 24, 7  # that ag_blocks.h has for blocks
-OPERATIONS = 12  # with those on elements, of a loop that compilers unroll for a wide block
+OPERATIONS = 12  # of a loop that compilers unroll for a wide block, with the accesses of elements
 
 
 def operands_of(
     tile: c.For, taken: set[str], scope: set[str], width: int, *, repeated: bool = False
 ) -> dict[c.Element, c.BlockOperand]:
-    """The blocks that the loop over the elements of one reads and writes; none where there are none, or where wide ones
-    do not fit the registers. taken: the names in the loop; repeated: loops are around the tile; what does not change
-    with them stays an ordinary load, which compilers move out of them, unless a product is added to it, for which they
-    would copy each element."""
+    """The blocks that a loop over the elements of a block reads and writes; empty if there are none, or if wide blocks
+    do not fit the registers. taken: the names in the loop; repeated: loops are around the tile. An operand that does
+    not change with these loops stays an ordinary load, which compilers move out of them, unless a product is added to
+    it: then they would copy each element."""
     accesses = _in_order(tile.body)
     if accesses is None or not are_independent([a for _, a in accesses], tile.variable, width):
         return {}

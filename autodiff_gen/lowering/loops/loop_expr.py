@@ -21,7 +21,7 @@ class LoopExpr:
     home: Body  # the outermost body in which it can be computed
     args: tuple[LoopExpr, ...] = ()
     dtype: DType = s32
-    hint: str | Value = ""  # what to call it as a local: a word, or the value that it is
+    hint: str | Value = ""  # the name as a local: a word, or the value that it is
     uses: int = 0
     moved: bool = False  # used in a deeper body than its home
     worth_a_name: bool = False

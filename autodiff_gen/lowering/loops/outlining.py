@@ -9,9 +9,9 @@ the last change of loops.
         fc2_out[i] = relu(fc2_x[i]);        ...
     }                                       compute_out(fc2_x, fc2_out);
 
-Steps have loops in common where these differ in names only, of arrays and numbers, which become parameters, and of
-local variables; on targets without wide vectors also in numbers, such as the sizes of layers, which are parameters,
-too, where they differ. With wide vectors compilers have to know the sizes of loops.
+Steps have loops in common if the loops differ only in the names of arrays, numbers and local variables. Arrays and
+numbers become parameters. On targets without wide vectors the loops may also differ in literals, such as the sizes of
+layers, which then become parameters too. With wide vectors compilers have to know the sizes of loops.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _DECLARATIONS = (c.Declare, c.Array, c.Table)
 
 @dataclass(frozen=True)
 class EntrySteps:
-    """The steps of an entry. known: the variables of the entry before its first step; names: what its steps are called,
-    by their numbers."""
+    """The steps of an entry. known: the variables of the entry before its first step; names: the names of its steps, by
+    their numbers."""
 
     name: str
     steps: Sequence[c.Statements]
@@ -51,7 +51,7 @@ class EntrySteps:
 @dataclass(frozen=True)
 class Run:
     """Statements of a step from the first loop to the last one, and each statement by itself where they are several;
-    None for those that have to stay where they are."""
+    None for statements that have to stay where they are."""
 
     whole: Section | None
     parts: tuple[Section | None, ...]
@@ -101,8 +101,8 @@ def _has_loop(statement: c.Statement) -> bool:
 
 
 def _visited(entry: EntrySteps, visit: Visit) -> tuple[c.Statements, ...]:
-    """The steps of an entry in which loops are what `visit` makes of them, with the entry and the number of the step
-    and the variables that are known there."""
+    """The steps of an entry with `visit` applied to runs of loops, with the entry, the number of the step and the
+    variables that are known there."""
     known, step = dict(entry.known), ""
 
     def visited(body: c.Statements, known: dict[c.Name | c.Member, Variable]) -> c.Statements:

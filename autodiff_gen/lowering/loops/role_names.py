@@ -78,9 +78,9 @@ def parameter_name(group: Sequence[Section], number: int) -> str:
 def function_names(
     groups: Sequence[Sequence[Section]], steps: Mapping[tuple[str, str], StepName], parts: Sequence[bool]
 ) -> list[str]:
-    """The names of functions. Those that would be equal tell the layer of the sections, else the last result that they
-    write, else their entry: the first that tells functions apart. steps: by entry and number; parts: whether the
-    sections are parts of their steps."""
+    """The names of functions. Equal names get a word that tells them apart: the layer of the sections, else the last
+    result that they write, else their entry. steps: by entry and number; parts: whether the sections are parts of their
+    steps."""
     names = [_function_name(group, steps, is_part) for group, is_part in zip(groups, parts, strict=True)]
     for what in (_layer_of, _result_of, _entry_of):
         for name in [name for name, times in Counter(names).items() if times > 1]:

@@ -1,4 +1,4 @@
-"""Loops over the elements of a tile count from 0. What makes other loops of them needs the place where it begins.
+"""Loops over the elements of a tile count from 0. Earlier changes of these loops need the place where a tile begins.
 
 for (j = i; j < i + 8; j++) {                        for (j = 0; j < 8; j++) {
     y_block[j - i] = x_block[j - i] * scale[j];  ->      y_block[j] = x_block[j] * scale[i + j];
