@@ -1,5 +1,5 @@
-"""What one addition costs: each section "Add ..." of CONTRIBUTING.md is applied to a copy of the project, in as many
-files as its table says, and what was added is then found by the tests that enumerate a registry, and used."""
+"""The cost of one addition: each section "Add ..." of CONTRIBUTING.md is applied to a copy of the project, in as many
+files as its table says. The tests that enumerate a registry then find the addition, and the project uses it."""
 
 from __future__ import annotations
 

@@ -19,13 +19,13 @@ CODE = re.compile(
 )
 
 
-def prose(path: Path) -> Iterator[tuple[int, str]]:
-    """Line numbers and texts."""
+def prose(path: Path, literals: bool = True) -> Iterator[tuple[int, str]]:
+    """Line numbers and texts, in Python also of string literals that are no docstrings, if `literals`."""
     if path.suffix not in (".py", ".md", *COMMENT):
         return
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".py" or path.name == "SConstruct":
-        yield from _python(text)
+        yield from _python(text, literals)
     elif path.suffix == ".md":
         yield from enumerate(CODE.sub(_blank, text).splitlines(), 1)
     elif path.suffix in COMMENT:
@@ -38,12 +38,15 @@ def _blank(match: re.Match[str]) -> str:
     return re.sub(r"[^\n]", " ", match[0])
 
 
-def _python(text: str) -> Iterator[tuple[int, str]]:
-    """Comments, and string literals with more than one word; names in backticks are left out."""
+def _python(text: str, literals: bool) -> Iterator[tuple[int, str]]:
+    """Comments, docstrings, and literals with more than one word; names in backticks are left out."""
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], re.sub(r"`[^`]+`", "", token.string)
-    for node in ast.walk(ast.parse(text)):
+    nodes = list(ast.walk(ast.parse(text)))
+    if not literals:
+        nodes = [node.value for node in nodes if isinstance(node, ast.Expr)]
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value.strip():
             for line, part in enumerate(node.value.splitlines()):
                 yield node.lineno + line, re.sub(r"`[^`]+`", "", part)
