@@ -97,7 +97,7 @@ class Options:
         size = "[0-9]+[KkMm]?"
         if self.ram and not re.fullmatch(rf"{size}|(\w+={size})(,\w+={size})*", self.ram):
             fail(
-                f"ram={self.ram}: must be bytes, such as 98304 or 96K, or those of regions, sram=96K,ccm=64K"
+                f"ram={self.ram}: must be bytes, such as 98304 or 96K, or bytes of each region, sram=96K,ccm=64K"
             )
         units = {"": 1, "K": 1 << 10, "M": 1 << 20}  # in bytes: the name of the build folder has them
         self.ram = re.sub(r"(?<!\w)(\d+)([KkMm]?)", lambda m: str(int(m[1]) * units[m[2].upper()]), self.ram)

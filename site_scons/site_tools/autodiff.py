@@ -4,10 +4,14 @@
                       AUTODIFF_BOARD="stm32")          # a board's name or a path ending in .toml
     net = env.TrainLib("build/net", "model.py")        # -> build/net.c .h _params.c, and archives to link with
 
-Further construction variables: AUTODIFF_KERNELS (list of backends, "" for the board's), AUTODIFF_RAM (bytes, "" for
-the board's), AUTODIFF_PROFILE ("speed" or "size", "" for the board's), AUTODIFF_POISON ("yes" for C that fills unused
-memory with NaN), AUTODIFF_TRUST_BOARD ("yes" for a board file that may name any program and option),
-AUTODIFF_PYTHON (the generator's Python; else $AUTODIFF_PYTHON, the checkout's .venv, SCons' own).
+Further construction variables, with "" the board's value for the first three:
+
+- AUTODIFF_KERNELS: list of backends
+- AUTODIFF_RAM: bytes
+- AUTODIFF_PROFILE: "speed" or "size"
+- AUTODIFF_POISON: "yes" for C that fills unused memory with NaN
+- AUTODIFF_TRUST_BOARD: "yes" for a board file that may name any program and option
+- AUTODIFF_PYTHON: the generator's Python; else $AUTODIFF_PYTHON, the checkout's .venv, SCons' own
 
 Standard library only: the interpreter of SCons need not have NumPy.
 """

@@ -101,7 +101,7 @@ def _several(env, name, models, source, files, wanted, prefix):
     if alone := wanted & {"link", "hil", "report", "bench"}:
         raise SCons.Errors.UserError(
             f"{prefix}{min(alone)}: it serves one model, and this program has {' and '.join(stems)}; declare one of "
-            "them by a TrainFirmware of its own, with prefix= and another folder"
+            "them by another TrainFirmware, with prefix= and another folder"
         )
     (folder,) = folders
     libraries = [env.TrainLib(n, m) for n, m in zip(names, models, strict=True)]
@@ -188,7 +188,7 @@ def _bench(env, name, model, library, wanted, prefix):
     others = wanted & {"run", "link", "hil", "size", "report"}
     if others or (port is None and "upload" in wanted):
         raise SCons.Errors.UserError(
-            f"bench {min(others or ['upload'])}: bench is a target of its own; only upload with port= may be added"
+            f"bench {min(others or ['upload'])}: bench runs without other targets; only upload with port= may be added"
         )
     done = env.Bench(
         name, model, library, ARGUMENTS.get("steps", "4"), port, f"{prefix}bench", f"{prefix}upload"

@@ -240,7 +240,7 @@ def test_what_became_slower_or_larger_is_listed(built):
         (("model=w4", "board=host"), "counted in QEMU; give an emulated board"),
         (
             ("model=w4", "upload"),
-            "bench upload: bench is a target of its own; only upload with port= may be added",
+            "bench upload: bench runs without other targets; only upload with port= may be added",
         ),
         (("model=w4", "steps=none"), "steps=none: must be a number of training steps"),
     ],

@@ -140,7 +140,7 @@ def test_an_unknown_message_lists_the_nearest(capsys: pytest.CaptureFixture[str]
         ("unknown board 'stm23'; did you mean 'stm32'?", ["The board is not found"]),
         ("inner extents differ", ["The inner extents of a product differ"]),
         ("cannot be opened: Permission denied", ["The port cannot be opened"]),
-        ("the model has no main.c", ["The model has no program of its own"]),
+        ("the model has no main.c", ["The model has no program"]),
         ("zzz", []),
     ],
 )

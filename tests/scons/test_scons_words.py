@@ -27,7 +27,7 @@ WRONG = [
     (["kernels=ref,ref"], "backend 'ref' is listed after 'ref'"),
     (
         ["ram=64KB"],
-        "ram=64KB: must be bytes, such as 98304 or 96K, or those of regions, sram=96K,ccm=64K",
+        "ram=64KB: must be bytes, such as 98304 or 96K, or bytes of each region, sram=96K,ccm=64K",
     ),
     (["verbose=on"], "verbose=on: must be yes or no"),
     (["poison=on"], "poison=on: must be yes or no"),
@@ -51,8 +51,11 @@ WRONG = [
     (["baud=fast"], "baud=fast: must be a number of bits per second, such as 921600"),
     (["baud=921600", "link"], "baud=921600: the port of host has no speed: "),
     (["name=a-b"], "name=a-b: must be a name in C: letters, digits and _"),
-    (["pio", "run"], "pio: a target of its own; give the others to a second command"),
-    (["model=mnist", "bench", "size"], "bench size: bench is a target of its own; only upload with port="),
+    (["pio", "run"], "pio: it runs without other targets; give them to a second command"),
+    (
+        ["model=mnist", "bench", "size"],
+        "bench size: bench runs without other targets; only upload with port=",
+    ),
     (
         ["model=mnist", "link", "run"],
         "link run: the firmware of the link waits for a host; autodiff-gen train ",
