@@ -93,8 +93,8 @@
     ".align 2\n"                                                          \
     "9: .space " zeros "\n"
 
-/* One instruction loads three k of a row of A, the rows into s16-s18, s19-s21, s22-s24 and s25-s27. The three k
- * of a row of B are loaded one row after the other, or as the rows of four columns. */
+/* Each instruction loads three k of one row of A, into s16-s18, s19-s21, s22-s24 or s25-s27. The three k of B
+ * are loaded one row after the other, or as the rows of four columns. */
 #define A_OF_3 "vldmia r1!, {s16-s18}\n vldmia r2!, {s19-s21}\n vldmia r3!, {s22-s24}\n vldmia r4!, {s25-s27}\n"
 #define A_OF_2 "vldmia r1!, {s16-s17}\n vldmia r2!, {s19-s20}\n vldmia r3!, {s22-s23}\n vldmia r4!, {s25-s26}\n"
 #define A_OF_1 "vldmia r1!, {s16}\n vldmia r2!, {s19}\n vldmia r3!, {s22}\n vldmia r4!, {s25}\n"

@@ -55,9 +55,8 @@ typedef struct ag_tap_s8 {
 } ag_tap_s8;
 
 /* `pixels` pixels of y, ldy apart, of four channels: the products of taps and of the windows at x, `step`
- * apart, are added to bias. The halfwords of `offsets` are added to each element of a window. A window has
- * more
- * + 1 runs of `count` taps, with `skipped` other bytes after each run; where it has several, there is one
+ * apart, are added to bias. The halfwords of `offsets` are added to each element of a window. A window has 1
+ * + more runs of `count` taps, with `skipped` other bytes after each run; where it has several, there is one
  * pixel. The call moves x, y, more and pixels. */
 typedef struct ag_pixels_of_four_s8 {
     int32_t bias[4], multiplier[4];

@@ -2,8 +2,7 @@
 #ifndef AG_HOST_PACK_B_H
 #define AG_HOST_PACK_B_H
 
-/* to[p][q] = element p of row q: four rows of k elements; a row with a step of 0 repeats its first element.
- */
+/* to[p][q] = element p of row q: four rows of k elements. A row with a step of 0 repeats its first four. */
 ALWAYS_INLINE void pack_four(float *to, const float *const *row, const ptrdiff_t *step, int32_t k) {
     const float *r[4] = {row[0], row[1], row[2], row[3]};
     int32_t p = 0;
