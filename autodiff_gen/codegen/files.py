@@ -218,10 +218,11 @@ def _slot(slot: Slot) -> dict[str, Any]:
 
 
 def _extents(slot: Slot) -> str:
-    if slot.state.storage is None:
-        return str(list(slot.type.shape))
-    part = " in part" if isinstance(slot.state.storage, PartialStorage) else ""
-    return f"{list(slot.state.logical.shape)} stored{part} as {list(slot.type.shape)}:"
+    storage, logical, stored = slot.state.storage, slot.state.logical.shape, slot.type.shape
+    if storage is None:
+        return str(list(stored))
+    part = " in part" if isinstance(storage, PartialStorage) else ""
+    return f"{list(logical)} stored{part} as {storage if stored == logical else list(stored)}:"
 
 
 def _state_parts(program: Program) -> list[tuple[str, str, int]]:

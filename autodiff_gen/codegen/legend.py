@@ -24,7 +24,7 @@ def _holds_registers(node: Any) -> bool:
 _LEGEND: tuple[tuple[Callable[[Any], bool], str], ...] = (
     (
         lambda node: isinstance(node, c.Declare) and node.is_pointer and node.comment.startswith("["),
-        "After a pointer: its shape, and the steps that use its memory, for it or for what is in place of it.",
+        "Beside a pointer: its shape, and the steps that use its memory, for it or for values in place of it.",
     ),
     (
         lambda node: isinstance(node, c.Comment) and " . " in node.text,

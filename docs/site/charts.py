@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from svg import Picture
+from autodiff_gen.report.svg import Picture
 
 TEXT = (Path(__file__).resolve().parents[1] / "benchmarks.md").read_text()
 KINDS = ("forward", "backward", "loss", "update", "again", "scratch")  # colours of assets/site.css

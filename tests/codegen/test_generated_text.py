@@ -183,7 +183,7 @@ VECTOR = c.Name("x")
 AT = c.Element(VECTOR, c.Name("i"))
 MAXIMUM = c.Template("({0} > {1} || {0} != {0}) ? {0} : {1}", (AT, AT), 0, (0, 0), ())
 LEGEND: dict[str, tuple[c.Statement, str]] = {  # a statement, and how the legend of a file with it begins
-    "a pointer": (c.Declare("float *", (("x", VECTOR),), True, "[8] memory of step 1"), "After a pointer"),
+    "a pointer": (c.Declare("float *", (("x", VECTOR),), True, "[8] memory of step 1"), "Beside a pointer"),
     "another pointer": (c.Declare("float *", (("x", VECTOR),), True, "read before it is overwritten"), ""),
     "a product": (c.Comment("y[2,4] = x[2,3] . w[3,4]", "1"), "In comments"),
     "no product": (c.Comment("y[2,4] = x", "1"), ""),

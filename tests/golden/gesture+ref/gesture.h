@@ -45,8 +45,8 @@ typedef struct gesture_trainer {
     float arena[18340]; /* overwritten by each call: train_step 73360 bytes, predict 32000 bytes */
 } gesture_trainer;
 
-/* Every function returns GESTURE_OK or a negative status;
- * on a negative status the weights are unchanged. */
+/* A status: GESTURE_OK, or a negative one. A call with a negative status leaves the weights and the
+ * optimizer's state as they were; it may have written its outputs and the arena. */
 enum {
     GESTURE_OK = 0,
     GESTURE_ERR_NULL = -1, /* a pointer is NULL */
@@ -54,7 +54,7 @@ enum {
     GESTURE_ERR_LABEL = -3, /* a label or index is out of range */
     GESTURE_ERR_IO = -4, /* a read or write callback failed */
     GESTURE_ERR_CHECKPOINT = -5, /* a checkpoint is damaged or of another model */
-    GESTURE_ERR_INPUT = -6, /* an input, a target or the learning rate is not finite */
+    GESTURE_ERR_INPUT = -6, /* an argument that a call checks is not finite */
     GESTURE_ERR_LOSS = -7, /* the loss is not finite */
     GESTURE_ERR_PROGRAM = -11, /* a checkpoint is of another program: same states, other GESTURE_PROGRAM */
     GESTURE_ERR_FORMAT = -12 /* a checkpoint has another format */

@@ -28,7 +28,7 @@ typedef struct lenet_trainer {
     float layer0_bias[6]; /* [6] parameter 0.bias */
     float layer3_weight[2400]; /* [16, 6, 5, 5] stored as [16, 5, 5, 6]: parameter 3.weight */
     float layer3_bias[16]; /* [16] parameter 3.bias */
-    float layer7_weight[30720]; /* [120, 256] stored as [120, 256]: parameter 7.weight */
+    float layer7_weight[30720]; /* [120, 256] stored as [120, 16, 16] in the order [0, 2, 1]: parameter 7.weight */
     float layer7_bias[120]; /* [120] parameter 7.bias */
     float layer9_weight[10080]; /* [84, 120] parameter 9.weight */
     float layer9_bias[84]; /* [84] parameter 9.bias */
@@ -37,8 +37,8 @@ typedef struct lenet_trainer {
     float arena[18112]; /* overwritten by each call: train_step 72448 bytes, predict 37888 bytes */
 } lenet_trainer;
 
-/* Every function returns LENET_OK or a negative status;
- * on a negative status the weights are unchanged. */
+/* A status: LENET_OK, or a negative one. A call with a negative status leaves the weights and the
+ * optimizer's state as they were; it may have written its outputs and the arena. */
 enum {
     LENET_OK = 0,
     LENET_ERR_NULL = -1, /* a pointer is NULL */
@@ -46,7 +46,7 @@ enum {
     LENET_ERR_LABEL = -3, /* a label or index is out of range */
     LENET_ERR_IO = -4, /* a read or write callback failed */
     LENET_ERR_CHECKPOINT = -5, /* a checkpoint is damaged or of another model */
-    LENET_ERR_INPUT = -6, /* an input, a target or the learning rate is not finite */
+    LENET_ERR_INPUT = -6, /* an argument that a call checks is not finite */
     LENET_ERR_LOSS = -7, /* the loss is not finite */
     LENET_ERR_PROGRAM = -11, /* a checkpoint is of another program: same states, other LENET_PROGRAM */
     LENET_ERR_FORMAT = -12 /* a checkpoint has another format */

@@ -13,7 +13,7 @@
 #include "ag_status.h"
 
 /* How to read this file:
- * After a pointer: its shape, and the steps that use its memory, for it or for what is in place of it.
+ * Beside a pointer: its shape, and the steps that use its memory, for it or for values in place of it.
  * In comments a . b is a product of matrices, x' a transpose, and let defines a local value.
  * A maximum, a minimum and ReLU keep a NaN: hence tests as x != x, and x <= 0.0f ? 0.0f : x. */
 

@@ -29,16 +29,16 @@ typedef struct mnist_trainer {
     float arena[74]; /* overwritten by each call: train_step 296 bytes, predict 168 bytes */
 } mnist_trainer;
 
-/* Every function returns MNIST_OK or a negative status;
- * on a negative status the weights are unchanged. */
+/* A status: MNIST_OK, or a negative one. A call with a negative status leaves the weights and the
+ * optimizer's state as they were; it may have written its outputs and the arena. */
 enum {
     MNIST_OK = 0,
     MNIST_ERR_NULL = -1, /* a pointer is NULL */
-    MNIST_ERR_BATCH = -2, /* n is below 1 or above MNIST_BATCH */
+    MNIST_ERR_BATCH = -2, /* not used: calls take no n */
     MNIST_ERR_LABEL = -3, /* a label or index is out of range */
     MNIST_ERR_IO = -4, /* a read or write callback failed */
     MNIST_ERR_CHECKPOINT = -5, /* a checkpoint is damaged or of another model */
-    MNIST_ERR_INPUT = -6, /* an input, a target or the learning rate is not finite */
+    MNIST_ERR_INPUT = -6, /* an argument that a call checks is not finite */
     MNIST_ERR_LOSS = -7, /* the loss is not finite */
     MNIST_ERR_PROGRAM = -11, /* a checkpoint is of another program: same states, other MNIST_PROGRAM */
     MNIST_ERR_FORMAT = -12 /* a checkpoint has another format */

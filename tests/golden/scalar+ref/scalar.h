@@ -24,12 +24,11 @@ typedef struct scalar_work {
     float arena[1]; /* overwritten by each call: polynomial 0 bytes, quotient 0 bytes, power 0 bytes, twice 0 bytes */
 } scalar_work;
 
-/* Every function returns SCALAR_OK or a negative status;
- * on a negative status nothing was written. */
+/* A status: SCALAR_OK, or a negative one of a call that has written nothing. */
 enum {
     SCALAR_OK = 0,
     SCALAR_ERR_NULL = -1, /* a pointer is NULL */
-    SCALAR_ERR_BATCH = -2, /* n is below 1 or above SCALAR_BATCH */
+    SCALAR_ERR_BATCH = -2, /* not used: calls take no n */
     SCALAR_ERR_LABEL = -3, /* a label or index is out of range */
     SCALAR_ERR_IO = -4, /* a read or write callback failed */
     SCALAR_ERR_CHECKPOINT = -5 /* a checkpoint is damaged or of another model */

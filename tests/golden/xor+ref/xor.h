@@ -31,8 +31,8 @@ typedef struct xor_trainer {
     float arena[76]; /* overwritten by each call: train_step 304 bytes, predict 32 bytes */
 } xor_trainer;
 
-/* Every function returns XOR_OK or a negative status;
- * on a negative status the weights are unchanged. */
+/* A status: XOR_OK, or a negative one. A call with a negative status leaves the weights and the
+ * optimizer's state as they were; it may have written its outputs and the arena. */
 enum {
     XOR_OK = 0,
     XOR_ERR_NULL = -1, /* a pointer is NULL */
@@ -40,7 +40,7 @@ enum {
     XOR_ERR_LABEL = -3, /* a label or index is out of range */
     XOR_ERR_IO = -4, /* a read or write callback failed */
     XOR_ERR_CHECKPOINT = -5, /* a checkpoint is damaged or of another model */
-    XOR_ERR_INPUT = -6, /* an input, a target or the learning rate is not finite */
+    XOR_ERR_INPUT = -6, /* an argument that a call checks is not finite */
     XOR_ERR_LOSS = -7, /* the loss is not finite */
     XOR_ERR_PROGRAM = -11, /* a checkpoint is of another program: same states, other XOR_PROGRAM */
     XOR_ERR_FORMAT = -12 /* a checkpoint has another format */
