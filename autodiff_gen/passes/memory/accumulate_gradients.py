@@ -15,8 +15,9 @@ adds its product to the sum so far, in the memory of the first product.
       dw <- %2
 
 The operands of a product, such as an activation and the gradient of the layer's result, are then in memory until the
-product is added, not until all products are known. Sums that take more memory than the operands of their products are
-left as they are, so that no arena grows: `fuse_optimizer` completes products by rows, without memory for the whole.
+product is added, not until all products are known. The pass measures the arena first for all sums, then without the
+largest sums, and accepts the first graph whose arena does not grow. A sum that is larger than the operands of its
+products may make the arena grow, since `fuse_optimizer` completes products by rows, without memory for the whole sum.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def accumulate_gradients(graph: Graph, context: Context) -> Graph:
 
 def _is_better(new: Graph, old: Graph, context: Context) -> bool:
     """Whether the new graph needs no more memory, or is worth its time. Both graphs are compared with their updates
-    fused with gradients and guarded."""
+    fused with gradients and guarded. An equal arena is enough: a kernel that accumulates takes less time than a loop
+    that adds products."""
     new, old = (finite_guard(fuse_optimizer(g, context), context) for g in (new, old))
     return takes_no_more(new, old, context) or is_worth_its_time(new, old, context)
 
@@ -68,7 +70,8 @@ def _accumulated(graph: Graph, sums: Mapping[Node, tuple[int, int]]) -> Graph:
 
 
 def _sums(graph: Graph) -> dict[Node, tuple[int, int]]:
-    """Nodes of the backward pass that add a product to a sum of products, with the operands: the sum, the product."""
+    """Nodes of the backward pass that add a product to another product, or to the result of such a node. Each has the
+    numbers of two operands: the sum so far, and the product that is added."""
     found: dict[Node, tuple[int, int]] = {}
 
     def alone(v: Value) -> Value | None:

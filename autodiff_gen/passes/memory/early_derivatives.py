@@ -1,6 +1,6 @@
-"""Early derivatives: the backward pass may call functions such as exp on values of the forward pass only, most often
-for the derivative of an activation. The forward pass computes this result, and stores it instead of the values, if they
-take more memory.
+"""Early derivatives: move a value from the backward pass to the forward pass, most often the derivative of an
+activation. The value is computed only from values of the forward pass, by functions such as exp. It is stored instead
+of these values, and takes less memory than they do.
 
     entry f(x: f32[1,4], w: f32[4,16], v: f32[16,2], u: f32[2,16])
       %0: f32[1,16] = matmul(x, w)
@@ -60,10 +60,10 @@ def early_derivatives(graph: Graph, context: Context) -> Graph:
 
 
 def _derivatives(graph: Graph) -> Iterable[tuple[Value, set[Node]]]:
-    """Values of the backward pass that are computed only from values of the forward pass, with their nodes. Each takes
-    less memory than the values that need not be stored if it is."""
+    """Values of the backward pass that are computed only from values of the forward pass, by functions such as exp.
+    Each has the nodes that compute it, and takes less memory than the values that it is stored instead of."""
     roots = graph.homes
-    of_forward: dict[Value, set[Node]] = {}  # the nodes of the backward pass that compute it
+    of_forward: dict[Value, set[Node]] = {}  # value -> the nodes of the backward pass for it
     for node in graph.nodes:
         if node.origin.phase == BACKWARD and isinstance(node.op.lower, Elementwise):
             sources = [v.base for v in node.operands]
@@ -87,7 +87,7 @@ def _calls(node: Node) -> bool:
 
 
 def _is_there(v: Value, graph: Graph, roots: Set[Value], nodes: set[Node]) -> bool:
-    """Whether a value is in memory in the backward pass for others than these nodes."""
+    """Whether a value is in memory in the backward pass in any case, or because nodes other than these read it."""
     if v in roots or isinstance(v.node.op.lower, Leaf) or is_free(v.node):
         return True
     return any(is_late(n.origin) and n not in nodes for n in graph.readers(v))

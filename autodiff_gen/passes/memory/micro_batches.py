@@ -26,8 +26,8 @@ samples at a time, and adds up the sums over the batch.
       dw <- %11
 
 The body is the graph itself, for a smaller batch. A sum that takes more memory than its operands is computed after the
-loop. A value that mixes samples, such as the sum of the weights of a loss, is computed before the loop if no product
-leads to it. Otherwise, as with BatchNorm in training, the batch is not divided.
+loop, from operands that the loop stores. A value that mixes samples, such as the sum of the weights of a loss, is
+computed before the loop if no product leads to it. Otherwise, as with BatchNorm in training, the batch is not divided.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def is_divided(graph: Graph) -> bool:
 
 
 def parts_of_batch(graph: Graph, tile: int) -> list[int]:
-    """How many samples micro-batches may have, the most first: a half of the largest batch, a quarter, ... and one, in
-    whole tiles of products where they have more."""
+    """The sizes that micro-batches may have, the largest first: a half of the largest batch, a quarter, ... and one. A
+    size above `tile`, the number of rows that a kernel computes together, is rounded down to a multiple of it."""
     largest = max((d.cap for v in graph.inputs for d in v.type.shape if isinstance(d, Dim)), default=1)
     halves = (-(-largest // (1 << k)) for k in range(1, largest.bit_length() + 1))
     parts = (most - most % tile if most > tile else most for most in halves)
@@ -77,7 +77,8 @@ def parts_of_batch(graph: Graph, tile: int) -> list[int]:
 
 
 def divided(graph: Graph, most: int) -> Graph:
-    """The graph with its batch in parts of at most `most` samples. Raises Mixed."""
+    """The graph with its batch in parts of at most `most` samples. A graph without products over the batch stays as it
+    is. Raises Mixed where the batch cannot be divided."""
     inside, sums = _in_the_loop(graph)
     if not any(map(_is_work, inside)):
         return graph
@@ -124,7 +125,7 @@ def _batch(values: Iterable[Value]) -> Dim:
 
 
 def _stored_by_sample(v: Value) -> Value:
-    """v, or the value that v is a view of, which has the batch as its first axis."""
+    """v, or the first value below the view v that has the batch as its first axis. Raises Mixed if there is none."""
     while axis_of_samples(v) != 0:
         if not isinstance(v.node.op.lower, View) or not follows(v.node.operands[0]):
             raise Mixed(v.node, NOT_FIRST)
@@ -135,9 +136,10 @@ def _stored_by_sample(v: Value) -> Value:
 def _added_up(
     sums: Sequence[Node], stacks: Iterable[Value], computed: Set[Value]
 ) -> tuple[list[Node], list[Value]]:
-    """The sums that the loop adds up, and the values that it stores for all samples. A sum that takes more memory than
-    its operands is computed after the loop, over all samples: the gradients of large weights of narrow layers, which
-    then need not be stored where the update is added to the weights."""
+    """The sums that the loop adds up, and the values that it stores for all samples. A sum is computed after the loop,
+    over all samples, if it takes at least as much memory as the operands that must then be stored in addition. An
+    example is the gradient of a large weight of a narrow layer. Such a gradient need not be stored at all where the
+    update adds it to the weight."""
     stored, kept = dict.fromkeys(stacks), set(sums)
     for node in sorted(sums, key=lambda n: -n.results[0].type.bytes):
         try:
@@ -152,7 +154,8 @@ def _added_up(
 
 
 def _as_read(v: Value, graph: Graph) -> Value:
-    """The view of a sum, such as the transpose that is the gradient of a parameter, if it is the only reader."""
+    """The last view of a sum v, such as the transpose that is the gradient of a parameter, as long as each view is the
+    only reader of the value before; otherwise v."""
     while v not in graph.roots and len(readers := graph.users.get(v, ())) == 1:
         if view_kind(readers[0]) not in (ViewKind.PERMUTE, ViewKind.RESHAPE):
             break
@@ -166,7 +169,8 @@ def _zeros(v: Value) -> Value:
 
 
 def _in_the_loop(graph: Graph) -> tuple[list[Node], list[Node]]:
-    """The nodes whose results follow the batch, and the nodes that sum over it, without the nodes before the loop."""
+    """The nodes whose results have an axis of samples, and the nodes that sum over the samples. Both lists leave out
+    the nodes that must be computed before the loop. Raises Mixed if one of these nodes computes a product."""
     order = graph.nodes
     inside = [n for n in order if any(map(follows, n.results)) and not isinstance(n.op.lower, Leaf)]
     members = set(inside)
@@ -237,7 +241,8 @@ class _Body:
         return self._results(total.node, self.inside)[0]
 
     def inside(self, v: Value) -> Value:
-        """The value in the body for v: v itself, or its part of the batch."""
+        """The value in the body that v becomes: a result of the body, a constant or an index as it is, or a param for v
+        or for v's part of the batch."""
         node = v.node
         if v in self.made:
             return self.made[v]

@@ -35,7 +35,7 @@ def read_in(place: Place, v: Value) -> Value:
 
 
 def _parts(node: Node) -> Mapping[Value, tuple[int, ...]] | None:
-    """Where the parts of a concatenation begin; None where they have gaps, or one is there twice."""
+    """Where the parts of a concatenation begin. None if parts leave gaps or have steps, or if a part occurs twice."""
     starts, steps = node.attrs["starts"], node.attrs["steps"]
     size = sum(planned_size(v.type.shape) for v in node.operands)
     if len({*node.operands}) < len(starts) or size < planned_size(node.results[0].type.shape):

@@ -72,7 +72,7 @@ def _with_packed(graph: Graph, masks: Sequence[_Mask]) -> Graph:
 
 
 def _found(graph: Graph) -> list[_Mask]:
-    """The masks of values that are stored for the backward pass, which reads them for nothing else."""
+    """The masks of those forward values that are stored only because the backward pass computes masks from them."""
     users, roots = graph.users, graph.homes
     found: dict[Value, list[_Mask]] = {}
     for node in graph.of(Elementwise):
@@ -97,8 +97,8 @@ def _is_mask(node: Node) -> bool:
 
 
 def _mask(root: Node) -> _Mask | None:
-    """The mask that a node computes from one value of the same shape and from constant numbers. None if the node
-    computes no such mask, or if the elements do not fill bytes."""
+    """The mask that a node computes from one dense value of the same shape and from constant numbers. None if the node
+    computes no such mask, or if the bits do not fill whole bytes."""
     shape = root.results[0].type.shape
     if not _is_mask(root) or planned_size(shape[first_packed_axis(shape) :]) % BITS:
         return None

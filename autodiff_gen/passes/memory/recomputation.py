@@ -17,9 +17,7 @@ from ...ir.rewrite import rewritten
 from ...ir.traits import compared_with_their_extremes, is_free
 from ..context import Context
 
-SMALLEST_PART = (
-    0.01  # the share of the backward pass's operands for which an arena is measured: a limit of compile time
-)
+SMALLEST_PART = 0.01  # of the forward values that the backward pass reads; for less no arena is measured, to limit compile time
 
 
 class Recomputation:
@@ -159,7 +157,7 @@ def _copied(node: Node, operands: tuple[Value, ...], phase: str) -> Node:
 
 
 def _is_repeatable(node: Node) -> bool:
-    """Whether a node belongs to the forward pass, or is a copy of such a node, and is no loop."""
+    """Whether a node is no loop, and belongs to the forward pass or recomputes a node of the forward pass."""
     return not node.regions and (node.origin.again or not is_late(node.origin))
 
 

@@ -68,7 +68,7 @@ def rematerialize(graph: Graph, context: Context) -> Graph:
     whole = contained([n for n in graph.nodes if not is_late(n.origin)])
     compared = compared_with_their_extremes(graph.nodes)
     kept = (set[Value](), compared) if compared else (compared,)
-    # only expressions, or results of functions such as exp too
+    # functions: recompute only expressions, or results of functions such as exp too
     for once, places, functions in itertools.product(kept, ({}, whole) if whole else ({},), (False, True)):
         forward = _Forward(graph, functions, places, once)
         again = {v: forward.sources[v.base] for n in late for v in n.operands if forward.is_computed_again(v)}
@@ -99,8 +99,9 @@ def _is_worth_it(new: Graph, old: Graph, context: Context) -> bool:
 
 
 def _may_be_smaller(each: Graph, best: Graph, context: Context) -> bool:
-    """Whether a graph with more copies than `best` may take much less of the arena. The estimate is the least height
-    of the graph `each`, in which no readers share copies."""
+    """Whether a graph with more copies than `best` may make the arena smaller by at least SMALLEST_PART. The estimate
+    is a lower bound of the peak of `each`, the graph in which no readers share copies. True if `best` exceeds the
+    budget."""
     if not context.weighs_memory:
         return False
     each, best = with_early_updates(each, context), with_early_updates(best, context)
@@ -146,7 +147,8 @@ def _differ(fewer: Graph, more: Graph) -> bool:
 
 
 def _layers_at_the_peak(graph: Graph, context: Context) -> tuple[set[str], set[str]]:
-    """The layers of all values of the backward pass, and of the largest, where it needs most of the arena."""
+    """The layers of all values of the backward pass that are alive at the peak, and the layers of the largest of these
+    values."""
     alive = liveness(with_early_updates(graph, context), context).at_the_peak
     late = [v for v in alive if is_late(v.node.origin)]
     largest = [v for v in late if v.type.bytes == late[0].type.bytes]
@@ -167,9 +169,9 @@ Copies: TypeAlias = Callable[[Node, Value], dict[Value, Value]]
 
 
 def _copies(shared: frozenset[Value], by_layer: bool) -> Copies:
-    """The copies that a node reads in place of a value. All nodes share the copies of the values in `shared`. Other
-    values have separate copies for each kernel and for the loops of each layer. by_layer: a kernel reads the copies
-    that the loops of the value's layer read."""
+    """A function from a node and a value that it reads to the copies that the node may read instead. All nodes share
+    the copies of the values in `shared`. Other values have separate copies for each kernel and for the loops of each
+    layer. by_layer: a kernel reads the copies that the loops of the value's layer read."""
     made: dict[object, dict[Value, Value]] = {}
 
     def of(reader: Node, v: Value) -> dict[Value, Value]:
@@ -181,9 +183,10 @@ def _copies(shared: frozenset[Value], by_layer: bool) -> Copies:
 
 
 class _Forward:
-    """The values of the forward pass. functions: whether results of functions are recomputed; places: where values are
-    that are read in larger ones; once: values that are never recomputed; sources: for each value, the stored values
-    that it is an elementwise function of, without broadcast ones, or only itself if it is stored."""
+    """The values of the forward pass. functions: whether results of functions are recomputed; places: the place of each
+    value that is read as a window of a larger value; once: values that are never recomputed; kept: the values that are
+    stored for the backward pass; sources: the stored values that each value is an elementwise function of, without
+    broadcast values, or only the value itself if it is stored."""
 
     def __init__(
         self, graph: Graph, functions: bool, places: Mapping[Value, Place], once: Collection[Value]
@@ -191,7 +194,7 @@ class _Forward:
         self.graph, self.roots = graph, graph.homes
         self.functions, self.places, self.once = functions, places, once
         self.whole = {y for y, _ in places.values()}
-        self.compared = compared_with_their_extremes(graph.nodes)  # which read them as they are
+        self.compared = compared_with_their_extremes(graph.nodes)  # their comparisons read no copies
         self.sources: dict[Value, frozenset[Value]] = {}
         values = [r for node in graph.nodes for r in node.results]
         for r in values:
@@ -248,7 +251,7 @@ class _Forward:
         return frozenset(found)
 
     def _takes_the_place(self, v: Value, source: Value) -> bool:
-        """Whether nothing but v reads its source, and v is no larger."""
+        """Whether only v's node reads the source of v, and v is no larger than the source."""
         return v.type.bytes <= source.type.bytes and {*self.graph.readers(source)} == {v.node}
 
     def is_computed_again(self, v: Value) -> bool:

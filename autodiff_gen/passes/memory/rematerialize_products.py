@@ -72,8 +72,8 @@ def rematerialize_products(graph: Graph, context: Context) -> Graph:
 
 def _improved(graph: Graph, context: Context, tried: set[Graph]) -> Graph | None:
     """The graph with copies of values that are alive at the peak. The peak is then lower, or fewer steps reach it. The
-    first choice of copies that meets the budget is taken. If none does, the copies that save at least half the most
-    bytes are compared, and those with the least time for each byte are taken."""
+    first choice of copies that meets the budget is taken. If none does, the choices that save at least half as much as
+    the best choice are compared, and the one with the least time for each saved byte is taken."""
     assert context.budget is not None
     use, before = liveness(graph, context), work(graph.nodes, context.cost)
     found = context.analysis((Recomputation, graph), lambda: Recomputation(use))

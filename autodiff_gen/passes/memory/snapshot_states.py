@@ -1,5 +1,5 @@
-"""Snapshot states: a product that reads a parameter in the backward pass reads a copy of it, so that the parameter's
-gradient need not wait until the product's result, which is larger than the copy, is stored.
+"""Snapshot states: a product of the backward pass reads a copy of a parameter instead of the parameter. The update of
+the parameter then need not wait for the product, whose result is larger than the copy.
 
     entry f(x: f32[2,16], dy: f32[16,4], lr: f32[])
       %0: f32[4,2] = permute(w, dims=(1, 0))
@@ -50,7 +50,8 @@ def snapshot_states(graph: Graph, context: Context) -> Graph:
 
 
 def with_early_updates(graph: Graph, context: Context) -> Graph:
-    """The graph with a copy of every state that takes less memory than a result that waits for its update."""
+    """The graph in which every product of `larger_results` reads a copy of the state: no update waits for a product
+    whose result is larger than the state."""
     return context.analysis(
         (with_early_updates, graph),
         lambda: with_old_states_copied(graph, [(n, i) for n, i, _ in larger_results(graph)]),
@@ -58,8 +59,8 @@ def with_early_updates(graph: Graph, context: Context) -> Graph:
 
 
 def larger_results(graph: Graph) -> list[tuple[Node, int, Node]]:
-    """Products with an operand that is a state smaller than the result: the product, the number of the operand, and the
-    node that updates the state."""
+    """Products of the backward pass with an operand that is a state smaller than the result: the product, the number
+    of the operand, and the node that updates the state."""
     writer, found = writers(graph), []
     for n in graph.of(Call, Contraction):
         for i, v in enumerate(n.operands) if is_late(n.origin) else ():
@@ -71,8 +72,8 @@ def larger_results(graph: Graph) -> list[tuple[Node, int, Node]]:
 
 
 def _at_the_peak(graph: Graph, context: Context) -> list[tuple[Node, int]]:
-    """The products whose result is alive at the peak together with an operand of the update; the largest result
-    first."""
+    """The products of `larger_results` whose result is alive at the peak together with an operand of the update, each
+    with the number of the state operand; the largest result first."""
     alive = set(liveness(graph, context).at_the_peak)
     found = [
         (n, i)

@@ -33,7 +33,8 @@ class _Infeasible(Exception):
 class StripRegion:
     """axis: the values that are computed in strips, and along which axis. maps, sums: the nodes that read these values
     and have narrow results. The result of a map is assembled from strips along an axis. The result of a sum is added up
-    over the strips of an operand; `sums` has the node of the term and the number of the operand."""
+    over the strips of an operand; `sums` has the node of the term and the number of the operand. A result is wide if it
+    has more than `limit` bytes."""
 
     def __init__(self, graph: Graph, limit: int) -> None:
         self.graph, self.limit, self.users = graph, limit, graph.users
@@ -44,7 +45,8 @@ class StripRegion:
 
     @classmethod
     def around(cls, graph: Graph, v: Value, axis: int) -> StripRegion | None:
-        """The largest region around a value; None where a node needs the whole value."""
+        """The largest region around a value. None where a node needs a whole value, or where a strip needs a result of
+        the region. Values that are larger than half of v are wide."""
         region = cls(graph, v.type.bytes // 2)
         try:
             region._add(v, axis)
@@ -70,7 +72,8 @@ class StripRegion:
                 pending += self._reader(node, v, axis)
 
     def _reader(self, node: Node, v: Value, axis: int) -> list[tuple[Value, int]]:
-        """The result of a node that reads v, where it is wide too."""
+        """The result of a node that reads v, with its axis, if the result is wide too. Otherwise the node joins `maps`
+        or `sums`, and the list is empty."""
         (operand, *more) = (k for k, u in enumerate(node.operands) if u is v)
         if more:
             raise _Infeasible
@@ -89,7 +92,8 @@ class StripRegion:
         return []
 
     def _is_wide(self, v: Value) -> bool:
-        """Whether a result is computed in strips: it needs much memory, or the values computed from it need less."""
+        """Whether a result is computed in strips: it needs much memory, is a view, or needs more memory than the values
+        that are computed from it."""
         if v in self.kept:
             return False
         return v.type.bytes > self.limit or isinstance(v.node.op.lower, View) or self._after(v) < v.type.bytes
@@ -149,7 +153,8 @@ class StripRegion:
         return bool(ends) and after.isdisjoint(members)
 
     def in_strips(self, number: int, count: int) -> Graph | None:
-        """The graph with the region computed in this many strips; None where a strip cannot be computed."""
+        """The graph with the region computed in `count` strips; None where a strip cannot be computed. number: the
+        region's number, which the nodes of the strips have in their origin."""
         strips = _Strips(self.axis, number)
         parts, sums = dict[Node, list[Value]](), dict[Node, Value]()
         homes = self.graph.homes
@@ -214,7 +219,8 @@ class _Strips:
         return new.results[0]
 
     def sum(self, total: Value, term: Value, is_result: bool) -> Value:
-        """The sum of the terms of the strips so far; a result of the graph is not stored where the first term is."""
+        """The total so far plus the term of a strip. A product is accumulated into the memory of the total, unless the
+        sum is a result of the graph, whose memory the first term does not have."""
         origin = term.node.origin
         with building_as(origin):
             in_place = adding_op(term.node) and not is_result

@@ -75,7 +75,7 @@ class _Search:
         self.chosen: dict[_Seed, tuple[int, int]] = {}
 
     def reached(self, budget: int) -> bool:
-        """Choose strips until no more than the budget is alive at any step; whether that is possible."""
+        """Choose strips until no step has more bytes alive than the budget; whether that is possible."""
         context = replace(self.context, budget=budget)
         while excess(self.graph, context):
             if not any(self._improved(*choice, context) for choice in self._choices(context)):
@@ -103,8 +103,8 @@ class _Search:
         return sorted(gains, key=lambda choice: -gains[choice])[:MOST_REGIONS]
 
     def _improved(self, seed: _Seed, axis: int, context: Context) -> bool:
-        """Whether other strips around a value lower the peak. The fewest strips are chosen that meet the budget, or
-        with which no strip is alive at the peak; otherwise the best number."""
+        """Choose other strips around a value; whether they lower the peak. The fewest strips are chosen that meet the
+        budget, or with which no strip of this region is alive at the peak; otherwise the best number."""
         least, best = liveness(self.graph, context).height, None
         bound: tuple[int, int] | None = None
         for count in NUMBERS_OF_STRIPS:
@@ -132,7 +132,7 @@ class _Search:
         return True
 
     def _with_strips(self, chosen: Mapping[_Seed, tuple[int, int]]) -> Graph | None:
-        """The graph with these regions in strips; None where a region cannot be."""
+        """The graph with these regions in strips; None if a region cannot be computed in them."""
         key = _Search, self.whole, tuple(chosen.items())
         return self.context.analysis(key, lambda: self._in_strips(chosen))
 
