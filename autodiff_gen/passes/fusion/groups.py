@@ -161,8 +161,8 @@ class Groups:
         return bool(self.apart) and not self.apart.isdisjoint(nodes)
 
     def _shape_of_both(self, a: int, b: int) -> Shape | None:
-        """The one shape of all arrays that two groups compute, if the second group reads arrays of the first without
-        views: the groups then surely share loops. None otherwise."""
+        """The one shape of all arrays that two groups compute, if the second group reads arrays of the first only
+        element by element, without views: the groups then surely share loops. None otherwise."""
         first, second = self.groups[a].shape, self.groups[b].shape
         if first is None or second is None or (first and second and first != second):
             return None
@@ -175,8 +175,9 @@ class Groups:
         return first or second
 
     def _labels(self, nodes: list[Node], known: Labels | None = None) -> Labels | None:
-        """The loops that the nodes share. None where they share none, or where a product by rows reads a whole value
-        that the nodes only have in part. known: the loops of some of the nodes, which read nothing of the others."""
+        """The loops that the nodes share. None where they share none, where one wants a flat loop and they cannot have
+        one, or where a product by rows reads a whole value that the loops compute element by element. known: the loops
+        of some of the nodes, which read nothing of the others."""
         every = with_free(nodes, self.free.__getitem__)
         inside = {r for n in every for r in n.results}
         if self._wants_a_flat_loop(nodes) and flat_shape(nodes, inside) is None:
@@ -257,8 +258,9 @@ class Groups:
     def _recomputed(
         self, node: Node, readers: int, is_stored: Callable[[Value], bool], updated: set[State], rows: bool
     ) -> list[Node] | None:
-        """The cheap nodes that compute `node` from stored values; None where a load is cheaper for so many readers.
-        rows: whether smaller values, such as a scale of each channel, are stored for that."""
+        """The cheap nodes that compute `node` from stored values. None where a load is cheaper for so many readers, or
+        where the nodes read a state that an update writes. rows: whether smaller values, such as a scale of each
+        channel, are stored for that."""
         again: list[Node] = []
         loaded: set[Value] = set()
         size = planned_size(node.results[0].type.shape)
@@ -314,7 +316,8 @@ def with_free(
 
 
 def grouped(graph: Graph, cost: CostTable) -> Groups:
-    """Each fusable node joins the groups of its producers, the latest first, where it may."""
+    """The groups of a graph's nodes. Each fusable node joins the groups of its producers, the latest first, where it
+    may. Cheap values are then recomputed in the groups that read them."""
     groups = Groups(graph, cost)
     for node in groups.in_dependence_order():
         if node not in groups.fusable:

@@ -22,7 +22,8 @@ from .fused_node import FUSED
 
 
 def split_updates(graph: Graph, late: Sequence[tuple[Node, int]]) -> Graph:
-    """The graph in which fused nodes do not update the states that these operands show, where that is possible."""
+    """The graph in which the updates of states are split off fused nodes, where that is possible. late: fused nodes,
+    each with the number of an operand that is a view of such a state."""
     states: dict[Node, set[State]] = {}
     for node, i in late:
         state = state_of(node.operands[i])
