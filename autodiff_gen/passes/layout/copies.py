@@ -1,5 +1,5 @@
-"""Operands that kernels and the loops of regions cannot read in place, or read more cheaply as copies. A copy has the
-scope, phase and name of the value."""
+"""Operands that kernels and the loops of regions cannot read in place, or read more cheaply as copies; and the copies,
+each labelled with the value that it copies."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def better_copied(node: Node, context: Context) -> set[int]:
 
 
 def _is_tiled(node: Node, i: int, context: Context) -> bool:
-    """Whether the backend that serves a call with a dense operand i also serves it with operand i as it is stored. If
-    no other kernel can, a reference kernel serves it."""
+    """Whether one backend serves a call both with operand i as it is stored and with a dense operand i. Often only a
+    reference kernel can read the operand as it is stored."""
     lower, layouts = node.op.lower, [layout(v) or dense(v.type.shape) for v in node.operands]
     assert isinstance(lower, Call)
     if context.backends is None:
@@ -94,7 +94,8 @@ def readable_by_kernels(v: Value) -> bool:
 
 
 def _has_adjacent_rows(v: Value) -> bool:
-    """Whether rows of a matrix, the channels of an image, are next to each other in memory, and no column repeats."""
+    """Whether the elements of a column are adjacent in memory, and no column repeats. The rows of the matrix are the
+    channels of an image."""
     if not has_address(v):
         return False
     at = known_layout(v)

@@ -47,8 +47,9 @@ from .copies import better_copied, copied, copied_again, copied_for, snapshot, u
 
 
 def _with_copies(graph: Graph, context: Context) -> Graph:
-    """The graph with copies of views that fail and operands that kernels cannot read, each once for all its readers in
-    a pass. Operands that a kernel would gather are copied for each reader."""
+    """The graph with copies of views without a layout and of operands that kernels cannot read. All readers of a value
+    share one copy, except that the backward pass may have another copy. Operands that a kernel would gather are copied
+    for each reader."""
     lasting = copied_again(graph, context)
     copies: dict[tuple[Value, bool], Value] = {}
 
@@ -60,7 +61,7 @@ def _with_copies(graph: Graph, context: Context) -> Graph:
         return copies[v, is_again]
 
     def shown(v: Value, is_again: bool) -> Value:
-        """v, as a view of a copy if it is a view that fails."""
+        """v if it has a layout, otherwise the same view of a copy."""
         if layout(v) is not None:
             return v
         source = shown(v.node.operands[0], is_again)
@@ -91,7 +92,8 @@ def _with_rows(node: Node, context: Context) -> Node:
 
 
 def _with_owned_roots(graph: Graph) -> Graph:
-    """New states first, so that an output which is also a new state is the one that is copied."""
+    """The graph in which each output and each new state is a separate array that a node computes; others are copied.
+    New states come first: where an output is also a new state, the output is copied."""
     taken: set[Value] = set()
 
     def owned(v: Value) -> Value:
@@ -104,7 +106,7 @@ def _with_owned_roots(graph: Graph) -> Graph:
         taken.add(source)
         return v
 
-    # a loop reads its operands after it has begun to write its carries; the guard's operands are there before it
+    # A loop reads its operands after it has begun to write its carries. Nodes before the guard must not write states.
     early, _ = guarded(graph)
     updates = [
         owned(copied(v) if isinstance(base(v).node.op.lower, Scan | Cond) or base(v).node in early else v)

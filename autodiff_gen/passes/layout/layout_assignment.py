@@ -57,8 +57,8 @@ class Layouts:
 
 
 def layout_assignment(module: Module[Graph], context: Context) -> Module[Graph]:
-    """All entries of a model at once, since they share its states. A function has its parameters as arguments, which
-    are stored as PyTorch stores them."""
+    """Assign layouts to all entries of a model at once, since the entries share its states. A function without a model
+    has its parameters as arguments, which stay in PyTorch's layout."""
     roots = [v for graph in module.entries for v in graph.roots]
     found = assign_layouts(roots, may_store=context.training is not None)
     new = iter(found.roots)
@@ -78,8 +78,8 @@ def assign_layouts(roots: Sequence[Value], may_store: bool = True) -> Layouts:
 
 
 def _bytes_copied(roots: Sequence[Value]) -> int:
-    """The bytes of the operands that nodes cannot read in place, and of operands that kernels cannot read in memory's
-    order."""
+    """The bytes of the operands that nodes cannot read in place, and of all operands of kernel calls that are not
+    dense."""
     copied = {node.operands[i] for node in topological(roots) for i in unreadable(node, node.operands)}
     for node in topological(roots):
         if isinstance(node.op.lower, Call):
@@ -212,7 +212,7 @@ class _Propagation:
             self.requests.setdefault(state, []).append(storage)
 
     def _request_dense(self, node: Node, call: Call) -> None:
-        """A kernel needs its operands dense in the order in which it reads them."""
+        """Request that the states that a kernel reads are stored dense, in the order in which the kernel reads them."""
         for i, v in enumerate(node.operands):
             view = self.views[v]
             state = _state(view)
@@ -225,7 +225,8 @@ class _Propagation:
             self._request(base(source), None if as_it_is else Storage(logical, split, dims, shape))
 
     def _request_columns(self, view: Permuted, first: int, order: Sequence[int]) -> bool:
-        """Request that the contracted axis of a state is stored in `order`; False when the view is of no state."""
+        """Request that the contracted axis of a state is stored in `order`. False when the view is of no state, or when
+        no requests are collected."""
         state = _state(view)
         source, axes = parts(view)
         if state is None or not self.collecting:
@@ -251,7 +252,7 @@ def _state(view: Permuted) -> State | None:
 
 
 def _contracted(view: Permuted, first: int, order: Sequence[int]) -> Permuted:
-    """The pieces of the contracted axis, which begin at axis `first`, merged in another order."""
+    """The view with the pieces of the contracted axis merged in another order. The pieces begin at axis `first`."""
     source, axes = parts(view)
     merged = tuple(a for k in order for a in axes[first + k])
     return simplified(source, (*axes[:first], merged, *axes[first + len(order) :]))

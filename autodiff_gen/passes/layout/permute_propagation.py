@@ -96,7 +96,7 @@ def _window(node: Node, view: Permuted) -> Sequence[Permuted] | None:
 
 
 def _elementwise(node: Node, views: Sequence[Permuted]) -> Sequence[Permuted] | None:
-    """Computed in the order of the largest permuted operand, to which the others are permuted."""
+    """The node computed in the order of the largest permuted operand; the other operands are permuted to this order."""
     shapes = [v.type.shape for v in node.operands]
     shape = broadcast(*shapes)
     leader = _leader(views)
@@ -126,7 +126,7 @@ def _leader(views: Sequence[Permuted]) -> PermutedView:
 
 
 def _order(view: Permuted) -> list[int]:
-    """The axes of a view in the order of memory, axes of extent 1 first; none of them has several pieces."""
+    """The axes of a view in the order of memory, axes of extent 1 first. The first piece of an axis decides."""
     _, axes = parts(view)
     return sorted(range(len(axes)), key=lambda k: (axes[k], k))
 
@@ -134,7 +134,8 @@ def _order(view: Permuted) -> list[int]:
 def _pieces(
     views: Sequence[Permuted], shapes: Sequence[Shape], shape: Shape
 ) -> list[tuple[Size, ...]] | None:
-    """For each axis of the broadcast shape the pieces into which it must be cut to suit all operands."""
+    """For each axis of the broadcast shape, the pieces into which it must be cut to suit all operands. None where no
+    pieces suit all of them."""
     out = []
     for k, extent in enumerate(shape):
         splits: list[tuple[Size, ...]] = []
@@ -183,8 +184,8 @@ def _reduction(node: Node, view: Permuted) -> Sequence[Permuted] | None:
 
 
 def _assembly(node: Node, views: Sequence[Permuted]) -> Sequence[Permuted] | None:
-    """Assembled in the order of the largest permuted part. An axis of several pieces, such as an axis of an upsampled
-    image, is placed where its first piece is."""
+    """The value assembled in the order of the largest permuted part. An axis of several pieces, such as an axis of an
+    upsampled image, is placed where its first piece is."""
     order = _order(_leader(views))
     attrs = {
         "shape": tuple(node.attrs["shape"][k] for k in order),
@@ -196,7 +197,7 @@ def _assembly(node: Node, views: Sequence[Permuted]) -> Sequence[Permuted] | Non
 
 
 def _selection(node: Node, views: Sequence[Permuted]) -> Sequence[Permuted] | None:
-    """Elements along an axis of the source, which the axes of the index replace."""
+    """Elements that an index picks along one axis of the source. The axes of the index replace that axis."""
     (view, index), lower = views, node.op.lower
     assert isinstance(lower, Pick)
     of_x, of_index = lower.axes(node.operands[0].type.shape, node.operands[1].type.shape, node.attrs)
@@ -217,7 +218,7 @@ def _selection(node: Node, views: Sequence[Permuted]) -> Sequence[Permuted] | No
 
 
 def _composite(node: Node, views: Sequence[Permuted]) -> Sequence[Permuted] | None:
-    """Computed in the order of operand 0, to which the others are permuted."""
+    """The node computed in the order of operand 0; the other operands are permuted to this order."""
     leader, *others = views
     if not isinstance(leader, PermutedView) or any(len(group) > 1 for group in leader.axes):
         return None

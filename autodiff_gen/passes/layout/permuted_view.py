@@ -102,8 +102,8 @@ def permuted(view: Permuted, dims: Sequence[int | None]) -> Permuted:
 
 
 def in_shape(view: Permuted, shape: Shape) -> Permuted | None:
-    """The view's elements, in row-major order, in another shape; None where the new extents do not divide the pieces of
-    an axis, or these the new extents."""
+    """The view's elements, in row-major order, in another shape. None where a new axis and an axis of the source
+    overlap and the extent of neither divides the other."""
     if isinstance(view, Value):
         return reshaped(view, shape)
     extents = view.source.type.shape
@@ -178,7 +178,8 @@ def pieces_of(view: Permuted, axis: int) -> tuple[Size, ...]:
 
 
 def common_pieces(extent: Size, several: Sequence[tuple[Size, ...]]) -> tuple[Size, ...] | None:
-    """The coarsest pieces into which all given splits of one axis can be cut; None when they do not nest."""
+    """The fewest pieces of one axis into which all given splits of the axis can be cut. None when there are no such
+    pieces, as for splits (2, 3) and (3, 2)."""
     cuts: set[int] = set()
     for split in several:
         step: Size = 1

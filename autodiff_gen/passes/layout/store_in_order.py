@@ -84,7 +84,7 @@ def _has_any_order(v: Value, graph: Graph) -> bool:
 
 
 def _best_order(source: Value, reads: Sequence[_Read]) -> tuple[int, ...] | None:
-    """The strides with the least cost; None where the value already has them."""
+    """The strides with the least cost; None where no other strides cost less than those that the value has."""
     least, best = _cost(source, source, reads), None
     for steps in {_steps_of_order(read.v): None for read in reads} if any(least) else ():
         if steps is not None:
@@ -94,8 +94,8 @@ def _best_order(source: Value, reads: Sequence[_Read]) -> tuple[int, ...] | None
 
 
 def _cost(source: Value, there: Value, reads: Sequence[_Read]) -> tuple[int, int]:
-    """The bytes that are copied, and the bytes of a product that are read by columns, where a value is the view `there`
-    of memory."""
+    """The bytes that are copied, and the bytes of a product that are read by columns, if the value `source` is replaced
+    by `there`, an equal value that is stored in another order."""
     copies: set[Value] = set()
     by_columns = 0
     for v, node, i in reads:
@@ -120,7 +120,7 @@ def _on(v: Value, source: Value, there: Value) -> Value:
 
 
 def _in_order(node: Node, steps: Sequence[int]) -> Value:
-    """The only result of a node, a view of memory with these strides."""
+    """A value that is equal to the only result of a node, stored with these strides."""
     y, placed = node.results[0], in_form(node.op, Placed)
     if not is_plain_product(node) and placed is not None:
         attrs = {**node.attrs, "layout": Strided(y.type.shape, tuple(steps)), "of": ""}
