@@ -48,7 +48,7 @@ def _computed_for_tiles(body: Body, nest: LoopNest) -> Iterator[Node]:
 
 
 def _tile_within(body: Body, nest: LoopNest) -> bool:
-    """Whether anything in `body` is tiled now."""
+    """Tiles the loops in `body` for which that pays; returns whether there are any."""
     found = False
     for chain in chains(body):
         sums = _accumulators(chain[-1], nest)
@@ -125,10 +125,11 @@ def _is_plain(root: Root, nest: LoopNest) -> bool:
 
 
 def _terms_fit(root: Root, kept: Body, nest: LoopNest, loads: set[Value], computed: set[Node]) -> bool:
-    """Adds to `loads` the values that change with the kept loop and not with the innermost reduced one: registers hold
-    them. Adds to `computed` the nodes that must be stored for that. A value that changes with another loop too cannot
-    be stored: each term computes it again. False where that does not pay, where memory is not read row by row, or where
-    a term calls a function."""
+    """Whether the sum of `root` may have a tile of accumulators along the loop `kept`. Adds to `loads` the values that
+    change with the kept loop and not with the innermost reduced loop: registers hold them. Adds to `computed` the nodes
+    that must be stored for that. A value that changes with another loop too cannot be stored: each term computes it
+    again. False where that does not pay or a term calls a function. Also False where memory is not read row by row, if
+    the target has wide vectors or a term has an operation that does not change with the innermost reduced loop."""
     innermost, is_row = root.inner.axis, _is_row(kept, root, nest)
     if not is_row and has_wide_vectors(nest.cost):
         return False
@@ -163,7 +164,8 @@ def _terms_fit(root: Root, kept: Body, nest: LoopNest, loads: set[Value], comput
 
 
 def _is_row(kept: Body, root: Root, nest: LoopNest) -> bool:
-    """Whether memory is read row by row where the kept loop is the innermost one: it is the last axis."""
+    """Whether memory is read row by row if the kept loop becomes the innermost loop: its axis comes after all reduced
+    axes."""
     reduced = root.nest[len(root.nest) - root.reduced :]
     return kept.axis is not None and all(nest.rank[a] < nest.rank[kept.axis] for a in reduced)
 

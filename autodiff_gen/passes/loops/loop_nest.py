@@ -35,7 +35,8 @@ class LoopNest(Placement):
         self.promote([n for n in self.nodes if n in once])
 
     def promote(self, nodes: Collection[Node]) -> None:
-        """Place all roots: `nodes`, and the nodes that must be roots."""
+        """Place all roots: `nodes`, the nodes that must be roots, and the nodes that loops would otherwise compute too
+        often."""
         self.promoted |= set(nodes)
         while True:
             self.place()

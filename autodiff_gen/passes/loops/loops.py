@@ -36,7 +36,7 @@ class Body:
         return self.depth <= other.depth and other.path[self.depth] is self
 
     def innermost_of(self, axes: Collection[int]) -> Body:
-        """The innermost loop around, or this one, that is over one of these axes; the top without one."""
+        """The innermost loop over one of these axes: this loop or a loop around it; the top if there is none."""
         return next((b for b in reversed(self.path[1:]) if b.axis in axes), self.path[0])
 
     def steps(self) -> Iterator[RootStep]:

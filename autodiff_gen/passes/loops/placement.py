@@ -14,7 +14,8 @@ from .partial_sums import inner_loops, is_longer_outside
 
 class Placement:
     """The roots of a fused region in loops. `promoted`: values that are roots though they need not be.
-    in_order_of_sums: whether values computed from a promoted value are in the loops of a sum that reads it."""
+    in_order_of_sums: if a sum reads a promoted value, whether other values computed from the promoted value join the
+    loops of the sum."""
 
     def __init__(self, region: Region, in_order_of_sums: bool) -> None:
         self.region, self.in_order_of_sums = region, in_order_of_sums

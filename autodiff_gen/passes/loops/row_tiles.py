@@ -32,7 +32,7 @@ def tile_rows(nest: LoopNest) -> LoopNest:
 
 
 def _tile_within(body: Body, nest: LoopNest) -> bool:
-    """Whether anything in `body` is tiled now."""
+    """Tiles the loops in `body` for which that pays; returns whether there are any."""
     found = False
     for chain in chains(body):
         tile = _tile_of(chain, nest)
