@@ -1,4 +1,4 @@
-"""The graph in which parts of values are computed in place of the values."""
+"""The graph in which parts of values are computed instead of the whole values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def computed_parts(graph: Graph, demand: Demand) -> Graph:
     made: dict[tuple[Value, Part], Value] = {}
 
     def part_from(old: Value, new: Value, part: Part | None) -> Value:
-        """A part of an operand: computed as such, or cut from it, or from a larger part."""
+        """A part of an operand: a part that is already computed, or a slice of a larger part or of the operand."""
         if part is None or (old, part) in made:
             return new if part is None else made[old, part]
         if isinstance(part, Picked):

@@ -37,9 +37,9 @@ class Demand:
     """The parts of values that are needed. parts: the parts that replace a value. cuts: for each node, the parts of its
     operands from which it computes each of its parts; also for nodes that compute the whole from such parts.
 
-    separate: a value may have several parts, whether or not they save work; otherwise a value has one part that holds
-    all that is read, and only if a kernel has less work or an image has no border. weights: trained parameters whose
-    gradients are not computed yet, and the values that are computed only from them."""
+    separate: a value may have several parts, and it is enough that loops do not store the whole. Otherwise a value has
+    one part that holds all elements that are read, and a kernel must have less work or need no border. weights: trained
+    parameters whose gradients are not computed yet, and the values that are computed only from them."""
 
     def __init__(self, graph: Graph, axis: int, separate: bool, weights: Set[Value]) -> None:
         self._graph, self._axis, self._separate, self._weights = graph, axis, separate, weights
@@ -51,7 +51,7 @@ class Demand:
             self._find(useful)
 
     def _find(self, counted: Collection[Value]) -> None:
-        """counted: the values whose readers may need only parts."""
+        """Find `parts` and `cuts`. counted: the values whose readers may need only parts."""
         self.parts: dict[Value, tuple[Part, ...]] = {}
         self.cuts: dict[Node, list[Cut]] = {}
         self._counted, self._sliced = counted, set[Value]()

@@ -40,7 +40,8 @@ def demand_propagation(graph: Graph, context: Context) -> Graph:
 
 
 def with_parts(graph: Graph, separate: bool, weights: Set[Value] = frozenset()) -> Graph:
-    """The graph in which only needed parts are computed, along one axis after the other."""
+    """The graph in which only needed parts are computed, along one axis after the other. separate, weights: as for
+    Demand."""
     while True:
         cut = [n for n in graph.of(View, Assemble) if view_kind(n) in (None, ViewKind.WINDOW)]
         rank = max((n.results[0].ndim for n in cut), default=1 if graph.of(Pick) and separate else 0)

@@ -51,7 +51,8 @@ def _divided(node: Node, axis: int) -> Joined | None:
 
 
 def _through(node: Node, found: Mapping[Value, Joined]) -> Joined | None:
-    """How the result of an elementwise op or of a view is joined, where an operand is."""
+    """How the result of a view or of an elementwise op is joined, if an operand is joined. An elementwise op would
+    change the fill: its operand must have no gaps."""
     if not isinstance(node.op.lower, Elementwise | View) or found.keys().isdisjoint(node.operands):
         return None
     (y,) = node.results
