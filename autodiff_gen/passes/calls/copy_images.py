@@ -83,7 +83,8 @@ def _windows_are_copied(node: Node, of: Windows, context: Context) -> bool:
 
 
 def _image_is_padded(node: Node, of: Windows, context: Context) -> bool:
-    """Kernels that are no reference compute cut windows one by one."""
+    """Whether the node reads a copy of an input with its border. Only optimised kernels compute cut windows one by one:
+    reference kernels need no copy."""
     image, cut = node.operands[of.image], of.cut
     if cut is None or cut.calls == 0 or image.base.node.operands:
         return False

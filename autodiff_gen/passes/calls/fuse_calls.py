@@ -44,7 +44,8 @@ from ..context import Context
 @dataclass(frozen=True)
 class _Fit:
     """How a node and the call before it become one call of `op` with `attrs`. between: where a bias is added between
-    the two calls, the operand of the addition that is the first call's result; None where nothing is between."""
+    the two calls, the number of the operand of this addition that is the first call's result; None if the second call
+    reads the first call's result directly."""
 
     op: Op
     form: Composed
@@ -116,7 +117,7 @@ class _Fusion:
         return in_form(node.op, First) if unread else None
 
     def is_never_read(self, v: Value) -> bool:
-        """Whether all readers of v read another value instead."""
+        """Whether v need not be computed after the fusions: each reader reads operands of v's node instead."""
         return v not in self.roots and all(self._reads_otherwise(n, v) for n in self.readers.get(v, ()))
 
     def _reads_otherwise(self, node: Node, v: Value) -> bool:
@@ -134,7 +135,8 @@ class _Fusion:
 
 
 def _is_served(node: Node, first: Op, context: Context) -> bool:
-    """Whether the backend that serves a call also serves the op of only its first result; any may replace `ref`."""
+    """Whether the backend that serves a call also serves `first`, the op of only the first result. A call that only
+    the backend `ref` serves may get any backend."""
     backends = context.backends
     if backends is None:
         return True

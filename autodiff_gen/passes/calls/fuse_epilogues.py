@@ -152,7 +152,7 @@ class _Chains:
                 yield _Part(node, "residual", index)
 
     def _is_in_memory(self, v: Value) -> bool:
-        """Whether v is stored though no kernel reads it as a residual."""
+        """Whether v is stored even if no kernel reads it as a residual."""
         kept = Leaf | Call | Contraction | Scan | Cond
         node = base(v).node
         return isinstance(node.op.lower, kept) or node in self.finished or self._is_stored(v)

@@ -50,7 +50,7 @@ def choose(
     def call(
         kernel: str, pointers: Mapping[str, Place], sizes: Mapping[str, Size], *which: bool
     ) -> KernelCall:
-        """`which` factors are transposed."""
+        """The call of this kernel. which: for each factor, whether it is transposed."""
         product = [
             Matrix(i, extents[::-1] if transposed else extents, transposed)
             for i, (extents, transposed) in enumerate(zip(((m, k), (k, n)), which, strict=True))

@@ -106,8 +106,8 @@ def _is_in_parts(rows: Node, context: Context) -> bool:
 
 
 def _origin_of_gradient(chain: Sequence[Value]) -> Origin:
-    """The origin of the gradient itself, which may be a product times scales, so that its rows belong to the same
-    update."""
+    """The origin of the value that is labelled as the gradient. This value may be the product times scales: the rows of
+    the product then belong to the same update."""
     origins = [v.node.origin for v in chain if v.node.origin.phase == BACKWARD]
     named = (o for o in origins if any(label.gradient_of is not None for label in o.labels.values()))
     return next(named, chain[0].node.origin)
