@@ -1,1 +1,1 @@
-"""Less to compute on every target: constants, equal values, joined values, dead results."""
+"""Less to compute on every target: constants, equal values, smaller operands, dead results."""

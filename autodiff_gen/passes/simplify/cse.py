@@ -23,7 +23,7 @@ from .equal_constants import equal_constants
 
 
 def cse(graph: Graph, context: Context) -> Graph:
-    """Values that nothing needs are gone as well, since graphs are traversed from their roots."""
+    """See the module. Values that no root needs disappear too, since graphs are traversed from their roots."""
     known = equal_constants(graph)
     read = {v for n in graph.nodes for v in n.operands} | set(graph.roots)
 

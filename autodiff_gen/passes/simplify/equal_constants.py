@@ -1,4 +1,4 @@
-"""The constant that takes the place of equal ones."""
+"""The constant that replaces all constants that are equal to it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...ir.traits import key_of
 
 
 def equal_constants(graph: Graph) -> dict[Any, tuple[Value, ...]]:
-    """By the key of constants of the graph, the one that takes the place of all that have it."""
+    """For each key of the graph's constants (see key_of), the constant that replaces all constants with this key."""
     found: dict[Any, list[Value]] = {}
     for v in graph.leaves(CONST):
         found.setdefault(key_of(v.node, ()), []).append(v)

@@ -30,7 +30,8 @@ from ..context import Context
 
 
 def region_dce(graph: Graph, context: Context) -> Graph:
-    """Repeats until nothing changes: a scan that loses operands may leave stacks of another scan without readers."""
+    """See the module. The pass repeats until nothing changes: a scan that loses operands may leave stacks of another
+    scan without readers."""
     while True:
         regions = graph.of(Scan, Cond)
         read = {v for n in graph.nodes for v in n.operands} | set(graph.roots) if regions else set()
@@ -49,7 +50,8 @@ def region_dce(graph: Graph, context: Context) -> Graph:
 
 
 def _wanted(node: Node, read: set[Value]) -> tuple[list[int], list[int]] | None:
-    """The operands and results to keep; None when all are. Carries and the choice of a cond always are."""
+    """The operands and results to keep; None when all are kept. Carries and the choice of a cond are always
+    kept."""
     first, kept = _spared(node)
     results = [i for i, r in enumerate(node.results) if i < kept or r in read]
     used: set[Value] = set()

@@ -15,7 +15,8 @@ mode, multiplies the weights of the channel, if these are fewer than the element
       %4: f32[1,4,4,8] = add(%2, %3)
       y <- %4
 
-A factor that is trained stays where it is if the weights are not: their gradient would be computed for it only.
+A trained factor stays where it is if the weights are not trained: otherwise the backward pass would need a gradient of
+the weights only for the factor.
 The pass precedes the differentiation. So the gradient of the factor is computed from the gradient of the weights, and
 the image before the factor is not stored. If neither the weights nor the factor change, their product is a constant.
 """
@@ -65,7 +66,7 @@ class _Factor:
     image: int
 
     def applied(self, v: Value, axis: int) -> Value:
-        """A value times the factor, whose elements belong to the elements along an axis of the value."""
+        """A value times the factor, which is a vector along an axis of the value."""
         if isinstance(v.node.op.lower, View) and (below := _same_axis(v.node, 0, axis)) is not None:
             return apply(v.node.op.name, self.applied(v.node.operands[0], below), **v.node.attrs)
         vector = _along(self.vector, axis, v)
@@ -145,7 +146,8 @@ class _Scaling:
         return made
 
     def _sum(self, node: Node, k: int, image: Value, axis: int, factor: _Factor) -> Value:
-        """The sum of operand k, which is multiplied, and a bias times the factor."""
+        """The sum of a node, times the factor. image: operand k, already times the factor; the other
+        operand is a bias."""
         bias = node.operands[1 - k]
         bias = factor.applied(bias, bias.ndim - node.results[0].ndim + axis)
         if node.op.signs[k] == 1:
@@ -194,13 +196,14 @@ class _Scaling:
             return apply(node.op.name, *operands, **node.attrs)
 
     def _is_replaced(self, v: Value) -> bool:
-        """Whether the product of v and a constant takes the place of v in flash: v is a constant without other
+        """Whether the product of v and a constant is stored in flash instead of v: v is a constant without other
         readers."""
         return v in self.fixed and {v, v.base} <= self.single
 
 
 def _axis_of(vector: Value, image: Value) -> int | None:
-    """The axis of an image to whose elements the elements of a vector belong; None of a value that is no vector."""
+    """The axis of an image along which a vector is broadcast to the image; None if `vector` has several axes, or one of
+    unknown extent."""
     long = [k for k, extent in enumerate(vector.type.shape) if extent != 1]
     if len(long) != 1 or not isinstance(vector.type.shape[long[0]], int):
         return None
@@ -209,14 +212,14 @@ def _axis_of(vector: Value, image: Value) -> int | None:
 
 
 def _along(vector: Value, axis: int, of: Value) -> Value:
-    """A vector in a shape in which its elements belong to the elements along an axis of a value."""
+    """A vector, reshaped so that its elements are along an axis of a value."""
     return with_shape(vector, (of.type.shape[axis], *(1,) * (of.ndim - axis - 1)))
 
 
 def _same_axis(node: Node, operand: int, axis: int) -> int | None:
     """The axis of an operand that matches an axis of the result: they have the same extent, and element i of the result
-    depends only on element i of the operand. None where there is no such axis. Cuts of the axis at the powers of two
-    tell all elements apart."""
+    depends only on element i of the operand. None where there is no such axis. The test cuts the axis at the powers
+    of two: each of the two pieces must need the same range of the operand."""
     extent = node.results[0].type.shape[axis]
     assert isinstance(extent, int)
     found: set[int] = set()

@@ -40,7 +40,8 @@ class _Numbering:
         return key_of(node, tuple([self._of.get(v) for v in node.operands]))
 
     def has(self, node: Node) -> bool:
-        """Whether the graph has a node equal to this one; nodes below it are numbered."""
+        """Whether the graph has an equal node: the results then get the same numbers. The operands must have numbers if
+        they have equals in the graph."""
         found = self._known.get(self._key(node))
         if found is not None:
             self._of.update((r, found + i) for i, r in enumerate(node.results))
