@@ -92,7 +92,8 @@ def _check_names(entries: Sequence[Graph]) -> None:
 
 
 def with_guard(graph: Graph, guard: str | None) -> Graph:
-    """An entry that changes states with a guard, where there is something to check."""
+    """An entry that changes states, with a guard. A guard that checks the loss needs an entry that returns the loss:
+    other entries have none."""
     return replace(graph, guard=guard if guard == "gradients" or "loss" in graph.outputs else None)
 
 

@@ -13,7 +13,7 @@
       y <- %2
       checked first: %0 is from 0 to 3
 
-The marks stay: they tell other passes the range of the index, until constants are folded.
+The `in_range` ops stay: they tell other passes the range of the index, until constants are folded.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def _gradients(loss: Value, trained: Sequence[tuple[State, Value]]) -> list[Valu
 
 
 def _is_zero(v: Value) -> bool:
-    """Whether v is the zeros that `grad` returns where nothing depends on an x."""
+    """Whether v is the array of zeros that `grad` returns for a value on which the loss does not depend."""
     if view_kind(v.node) is ViewKind.BROADCAST:
         v = v.node.operands[0]
     return v.node.op is CONST and not v.node.attrs["value"].any()

@@ -60,7 +60,7 @@ def finite_guard(graph: Graph, context: Context) -> Graph:
     below = {v for node in topological(scalars) for v in node.operands}
     total: Value | None = None
     for scalar in scalars:
-        if scalar not in below:  # else another one is no less
+        if scalar not in below:  # else another bound is computed from it, and is no less
             total = scalar if total is None else _named(apply("add", total, scalar))
     if total is None:
         return graph
@@ -161,7 +161,8 @@ class Bounds:
         return self.bounds[v]
 
     def _scanned(self, v: Value) -> Bound:
-        """The largest magnitude among the elements of a value in memory."""
+        """The bound of a value that the guard reads: its largest magnitude, or the root of the sum of its squares where
+        the graph has this sum. The bound is infinite if an element is negative that must not be."""
         if v.node.op is CONST:
             return max(float(np.abs(v.node.attrs["value"].astype(np.float64)).max()), 1.0)
         if v.type.dtype.kind != "f":

@@ -6,8 +6,9 @@
     sum(w[y] * l)             sum(w[y])         sum(w[y])
     0.1 * mean(z * z) * n     n                 n
 
-The sums of the numerators over micro-batches, divided by the denominator of the sums of the counts, are the loss of one
-batch with all samples, and so are their gradients. A denominator may be a function of sums, such as max(sum(m), 1).
+The sum of a numerator over micro-batches is divided by the denominator that the sums of the counts give. The result is
+the term of one batch with all samples. The same holds for gradients. A denominator may be a function of sums, such as
+max(sum(m), 1).
 """
 
 from __future__ import annotations

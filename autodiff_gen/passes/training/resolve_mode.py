@@ -130,7 +130,7 @@ def _in_mode(roots: Sequence[Value], training: bool) -> list[Value]:
 
 
 def _is_zero(node: Node, zero: Sequence[bool]) -> bool:
-    """Whether the result is zero, as these operands are."""
+    """Whether the result of a node is zero. zero: for each operand, whether it is zero."""
     op = node.op
     if op.signs or isinstance(op.lower, View) or (isinstance(op.lower, Reduce) and op.lower.sums):
         return all(zero)
@@ -146,8 +146,8 @@ def _stripped(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | No
 
 
 def resolve_mode(graph: Graph, context: Context) -> Graph:
-    """The graph in its mode: in training with the updates that it requests, in evaluation without them, and with the
-    inputs that it still reads."""
+    """See the module. A graph in training has the updates that its calls request. A graph in evaluation has none of
+    these updates, and only the inputs that it still reads."""
     found = resolved(graph.roots, graph.training)
     least_n = max(graph.least_n, found.least_n)
     updates = {**graph.updates, **found.updates} if graph.training else graph.updates

@@ -68,7 +68,8 @@ def _split(state: State, given: State, channels: int, chosen: tuple[int, ...]) -
 
 
 def _in_memory(state: State, axis: int, chosen: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
-    """The axis of the stored shape that has the channels of a logical axis, and their places along it."""
+    """The axis of the stored shape that has the channels of a logical axis, and the places of the chosen channels along
+    this axis."""
     logical = planned(state.logical.shape)
     labels = state.stored(np.broadcast_to(_along(np.arange(logical[axis]), axis, len(logical)), logical))
     for k, extent in enumerate(labels.shape):
