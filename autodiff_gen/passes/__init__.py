@@ -3,7 +3,7 @@
 training/: from a model to its entries: the mode, gradients, updates, constants, the guard
 layout/: the order of axes in memory, and copies of values that no view can show
 parts/: compute only the parts of values that are read
-simplify/: constants, equal values, joined values, dead results
+simplify/: constants, equal values, operations on smaller operands, dead results
 calls/: which nodes become kernel calls, and the work that a call fuses with its product
 memory/: recompute values, compute them in micro-batches or strips, or store them as bits
 fusion/: which nodes become one loop nest

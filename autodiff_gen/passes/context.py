@@ -75,7 +75,7 @@ class Context:
 
     @property
     def weighs_memory(self) -> bool:
-        """Whether some of the time is given for a smaller arena."""
+        """Whether passes may spend time to make the arena smaller."""
         return self.backends is not None and (self.budget is not None or bool(self.cost.memory))
 
     @property

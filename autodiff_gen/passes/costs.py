@@ -14,8 +14,8 @@ from ..targets.cost_table import BLOCK, WIDE, CostTable
 
 
 def product_is_inlined(cost: CostTable, m: Size, k: Size, n: Size, by_rows: bool) -> bool:
-    """Whether a product [m,k] . [k,n] is computed by loops. They read and write no product in memory, since they join
-    the loops around them; the kernel's product is stored, and loaded where it is used. by_rows: rows of the first
+    """Whether a product [m,k] . [k,n] is computed by loops. Loops join the loops that use the product, and do not store
+    it. A kernel stores the product, and its readers load it. by_rows: rows of the first
     factor are contiguous. A kernel with tiles then computes the rows one by one if they are fewer than a tile has."""
     rows, inner, columns = planned((m, k, n))
     results = rows * columns
@@ -98,9 +98,9 @@ def rows_are_read_by_blocks(cost: CostTable, rows: int, extent: int) -> bool:
 
 def columns_of_a_tile(cost: CostTable, extent: int, most: int) -> int:
     """How many columns of rows of `extent` elements are kept at a time: a block that one instruction loads, if the
-    board has such an instruction. Otherwise the fewest columns that divide the row, since code grows with them. If
-    possible, the end of an iteration costs less than an operation on each column. 0 if no block of at most `most`
-    divides the row."""
+    board has such an instruction. Otherwise the smallest divisor of `extent` for which the end of an iteration costs
+    less than an operation on each column, since code grows with the columns. If there is none, the largest divisor of
+    at most `most`. 0 if no block of 2 to `most` columns divides the row."""
     if cost.block_moves and extent % BLOCK == 0 and most >= BLOCK:
         return BLOCK
     blocks = [d for d in divisors(extent) if 1 < d <= most]
@@ -154,7 +154,7 @@ def block_of_a_product(
 
 
 def divisors(number: int) -> list[int]:
-    """In ascending order."""
+    """The divisors of a number, in ascending order."""
     return [d for d in range(1, number + 1) if number % d == 0]
 
 

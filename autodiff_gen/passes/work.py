@@ -56,13 +56,14 @@ def _work(node: Node, cost: CostTable, product: Callable[[Node, CostTable], floa
 
 
 def _by_terms(node: Node, cost: CostTable) -> float:
-    """A product, or another call of a kernel, by its multiply-accumulates."""
+    """About how many instructions a product or another kernel call takes, from its multiply-accumulates."""
     size = sum(planned_size(r.type.shape) for r in node.results)
     return max(size, _macs(node)) * cost.gemm.term
 
 
 def _in_tiles(node: Node, cost: CostTable) -> float:
-    """A product of matrices, one after the other."""
+    """About how many instructions a product takes as kernels compute it: tile by tile, one matrix of a batch after the
+    other."""
     *outer, rows, columns = planned(node.results[0].type.shape)
     (terms,) = planned(node.operands[0].type.shape[-1:])
     if terms == 1:
