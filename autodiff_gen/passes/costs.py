@@ -15,8 +15,8 @@ from ..targets.cost_table import BLOCK, WIDE, CostTable
 
 def product_is_inlined(cost: CostTable, m: Size, k: Size, n: Size, by_rows: bool) -> bool:
     """Whether a product [m,k] . [k,n] is computed by loops. Loops join the loops that use the product, and do not store
-    it. A kernel stores the product, and its readers load it. by_rows: rows of the first
-    factor are contiguous. A kernel with tiles then computes the rows one by one if they are fewer than a tile has."""
+    it. A kernel stores the product, and its readers load it. by_rows: rows of the first factor are contiguous. A kernel
+    with tiles then computes the rows one by one if they are fewer than a tile has."""
     rows, inner, columns = planned((m, k, n))
     results = rows * columns
     is_vector = 1 in (rows, columns)

@@ -15,7 +15,7 @@ Pass: TypeAlias = Callable[[Graph, Context], Graph]
 
 
 def with_regions(function: Pass, graph: Graph, context: Context) -> Graph:
-    """The result of a pass on a graph, whose loops and conditions have the results of the pass on their regions."""
+    """The graph after a pass, which is first applied to the regions of loops and conditions, then to the graph."""
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
         regions = tuple([_rewritten(function, region, context) for region in node.regions])

@@ -30,7 +30,7 @@ def work_of(nodes: Sequence[Node], cost: CostTable) -> Work:
 
 
 def work(nodes: Iterable[Node], cost: CostTable) -> float:
-    """About how many instructions all nodes take."""
+    """About how many instructions all nodes take; products are counted by their multiply-accumulates only."""
     return sum(_work(n, cost, _by_terms) for n in nodes)
 
 

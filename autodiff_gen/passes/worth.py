@@ -22,7 +22,7 @@ def excess(graph: Graph, context: Context) -> int:
 
 
 def surely_fits(graph: Graph, context: Context) -> bool:
-    """Whether all values of a graph fit into the budget where every one is stored, in the order of the nodes."""
+    """Whether a graph meets the budget even if every value is stored, and the steps have the order of the nodes."""
     assert context.budget is not None
     most = context.analysis((surely_fits, graph), lambda: _peak_in_order(graph.nodes, graph.homes))
     return most <= context.budget

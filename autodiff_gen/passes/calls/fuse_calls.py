@@ -117,7 +117,7 @@ class _Fusion:
         return in_form(node.op, First) if unread else None
 
     def is_never_read(self, v: Value) -> bool:
-        """Whether v need not be computed after the fusions: each reader reads operands of v's node instead."""
+        """Whether v need not be computed after the fusions: each reader reads values below v instead."""
         return v not in self.roots and all(self._reads_otherwise(n, v) for n in self.readers.get(v, ()))
 
     def _reads_otherwise(self, node: Node, v: Value) -> bool:

@@ -95,8 +95,8 @@ def _with_updates(graph: Graph, instead: Mapping[Value, Value]) -> Graph:
 
 
 def _accumulated(graph: Graph) -> dict[Value, Value]:
-    """Replacements for new states that are products added to memory. A new state that others read, as a weight reads
-    its momentum, is replaced unless another product depends on it."""
+    """Replacements for new states that are products added to memory. New states that others read, as a weight reads its
+    momentum, are replaced only if no product that is added to memory depends on one of them."""
     readers = graph.users
     outputs = set(graph.outputs.values())
     found = {

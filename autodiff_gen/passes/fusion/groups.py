@@ -88,8 +88,10 @@ class Groups:
         self._before = {n: self._found_before(n, edges) for n in self.order}
         above = {i: [self.group[b] for b in self._before[n]] for i, n in enumerate(self.order)}
         self.dag = OrderedDag(self._dependence_order(above), above)
-        self.labels: dict[int, Labels] = {}  # of the nodes that groups had when they were last labelled
-        self.labels_of_both: dict[tuple[int, int], Labels] = {}  # of groups that may merge
+        self.labels: dict[int, Labels] = {}  # group -> the loops of its nodes when they were last labelled
+        self.labels_of_both: dict[
+            tuple[int, int], Labels
+        ] = {}  # the loops of the last two groups that may merge
         self.fusable = {n for n in self.order if is_fusable(n)}
         self.barriers = _Barriers(self.dag, [n in self.fusable for n in self.order])
 
@@ -113,7 +115,8 @@ class Groups:
         return sorted(above, key=lambda g: (-height[g], g))
 
     def before(self, node: Node) -> list[Node]:
-        """The nodes that must come before `node`: its operands, and the readers of a state that it writes."""
+        """The nodes that must come before `node`: its operands, the readers of a state that it writes, and the
+        conditions of the guard if it waits for the guard."""
         return self._before[node]
 
     def in_dependence_order(self) -> list[Node]:

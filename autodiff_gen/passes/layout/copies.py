@@ -1,5 +1,5 @@
-"""Operands that kernels and the loops of regions cannot read in place, or read more cheaply as copies; and the copies,
-each labelled with the value that it copies."""
+"""Operands that kernels and the loops of regions cannot read in place, or read more cheaply as copies; and functions
+that make copies."""
 
 from __future__ import annotations
 
@@ -106,7 +106,9 @@ def _has_adjacent_rows(v: Value) -> bool:
 def _serves(node: Node, i: int, v: Value) -> bool:
     """Whether a call or a region can read v as its i-th operand."""
     call = node.op.lower
-    if not isinstance(call, Call):  # by value, or as a constant that is written into expressions inside
+    if not isinstance(
+        call, Call
+    ):  # in memory, or a number that is passed by value or written into expressions
         source = base(v).node
         return has_address(v) or source.op is CONST or (isinstance(source.op.lower, Leaf) and v.shape == ())
     if i in added_operands(node):

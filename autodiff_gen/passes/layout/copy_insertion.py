@@ -9,7 +9,9 @@
 These values are copied:
 - A reshape that does not line up with its operand's strides, and an operand that its kernel cannot read.
 - An operand with gaps between the elements of its rows, where a copy costs less than gathering it in the kernel.
-- An output or new state that is a view, a leaf, or the value of another output or state.
+- An output or new state that is a leaf, a view of some elements or in another order, or the value of another output or
+  state.
+- A new state that a loop or a condition returns, or that is computed before the guard.
 - An old state that is read after its new value is written, or at other indices. Such a copy has the attribute
   `snapshot`.
 

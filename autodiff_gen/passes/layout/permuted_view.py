@@ -49,7 +49,7 @@ def reshaped(v: Value, shape: Shape) -> Value:
             return below
         try:
             return apply("reshape", below, shape=shape)
-        except ShapeError:  # around the batch axis, in two steps only
+        except ShapeError:  # some reshapes around the batch axis are only possible in two steps
             pass
     return apply("reshape", v, shape=shape)
 

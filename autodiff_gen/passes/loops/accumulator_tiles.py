@@ -38,7 +38,7 @@ def tile_accumulators(nest: LoopNest) -> LoopNest:
 
 
 def _computed_for_tiles(body: Body, nest: LoopNest) -> Iterator[Node]:
-    """Nodes that the terms of a tiled sum compute once for the whole sum, not for each term: they are stored before."""
+    """Nodes that have one value for all terms of a tiled sum: the nest computes and stores them before the sum."""
     for chain in chains(body):
         found = _accumulators(chain[-1], nest)
         if found is None or not _tiled_loops(chain, nest, found):

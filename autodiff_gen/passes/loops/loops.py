@@ -56,7 +56,9 @@ class Root:
     node: Node
     nest: tuple[int, ...]
     reduced: int = 0
-    piece: int | None = None  # the operand that a node that assembles puts into its window; -1 for the fill
+    piece: int | None = (
+        None  # for `assemble`, the number of the operand that is stored in its window; -1 for the fill
+    )
     needs: dict[Root, set[int]] = field(default_factory=dict)  # roots it reads -> axes that must be complete
     home: Body = field(init=False)  # where the finished value can be read as a local
     inner: Body = field(init=False)  # where its innermost statement is

@@ -29,8 +29,8 @@ def nest_of(node: Node, context: Context) -> LoopNest:
 
 
 def _with_tiles(region: Region, cost: CostTable) -> LoopNest:
-    """The nest with tiles of sums and rows. Elementwise values join the loops of sums that read the same
-    promoted values, if the nest then needs less memory and the target has no wide vectors."""
+    """The nest with tiles of sums and rows. Elementwise values join the loops of sums that read the same promoted
+    values, if the nest then needs less memory and the target has no wide vectors."""
 
     def tiled(in_order_of_sums: bool) -> LoopNest:
         return tile_rows(tile_accumulators(LoopNest(region, cost, in_order_of_sums)))

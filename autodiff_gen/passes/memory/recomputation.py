@@ -17,7 +17,9 @@ from ...ir.rewrite import rewritten
 from ...ir.traits import compared_with_their_extremes, is_free
 from ..context import Context
 
-SMALLEST_PART = 0.01  # of the forward values that the backward pass reads; for less no arena is measured, to limit compile time
+# A share of the forward values that the backward pass reads. For a smaller part no arena is measured: a limit of
+# compile time.
+SMALLEST_PART = 0.01
 
 
 class Recomputation:

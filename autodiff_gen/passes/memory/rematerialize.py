@@ -34,7 +34,8 @@ value is stored. If the backward pass reads a value only through one function, a
 of the function is stored instead of the value.
 Concatenations are recomputed from their parts, which take no more memory. Where a larger concatenation contains others,
 as in a dense block, the larger one is stored, and the others and all parts are windows of it.
-Layers that need most of the arena recompute a value for each of their loops, where that is worth the time.
+All readers of a value share one copy of it. Where that is worth the time, each kernel that reads the value has a
+separate copy, and so have the loops of each layer.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ class Demand:
     """The parts of values that are needed. parts: the parts that replace a value. cuts: for each node, the parts of its
     operands from which it computes each of its parts; also for nodes that compute the whole from such parts.
 
-    separate: a value may have several parts, and it is enough that loops do not store the whole. Otherwise a value has
-    one part that holds all elements that are read, and a kernel must have less work or need no border. weights: trained
+    separate: a value may have several parts, which also pay if loops need not store the whole. Otherwise a value has
+    one part that holds all elements that are read, if a kernel then has less work or needs no border. weights: trained
     parameters whose gradients are not computed yet, and the values that are computed only from them."""
 
     def __init__(self, graph: Graph, axis: int, separate: bool, weights: Set[Value]) -> None:

@@ -84,7 +84,7 @@ def _placed(v: Value) -> list[_Placed]:
 
 
 def _within(node: Node, k: int, v: Value) -> list[_Placed]:
-    """The parts of operand k of a joined value, each with its place in the whole; otherwise the operand itself."""
+    """The parts of operand k of a joined value, with their places in the whole; or only the operand itself."""
     start, step = node.attrs["starts"][k], node.attrs["steps"][k]
     parts = _placed(v)
     is_full = sum(planned_size(u.type.shape) for u, *_ in parts) == planned_size(v.type.shape)

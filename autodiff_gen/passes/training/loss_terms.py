@@ -38,7 +38,8 @@ class Term:
     samples: Value | None = None
 
     def divisor(self, counts: Sequence[Value]) -> Value:
-        """The denominator for sums of the counts, or 1 where it is 0: no sample counts then, and all sums are 0."""
+        """The denominator for sums of the counts. A weighted term has 1 where the denominator is 0: no sample counts
+        then, and all sums are 0."""
         found = replaced([self.denominator], dict(zip(self.counts, counts, strict=True)))[0]
         return apply("where", apply("eq", found, 0.0), 1.0, found) if self.is_weighted else found
 
