@@ -21,8 +21,8 @@ MODE = "training"  # the argument that chooses between two formulas; the entry c
 class Application:
     """A call whose result a step computes from its arguments. nodes: the nodes that the call made; arguments: by
     parameter, values that the step reads or computes, or plain values; saved: values that other steps computed from the
-    arguments and that the step reads instead; stored: the value in memory of each value that is read through views or
-    inside of other steps."""
+    arguments, and that this step reads instead of computing them; stored: for values inside of loop nests and for
+    arguments that the step reads through views, the values in memory."""
 
     call: FunctionCall
     nodes: frozenset[Node]
@@ -32,14 +32,15 @@ class Application:
 
     @property
     def says_more(self) -> bool:
-        """Whether its formula has positions, or sums or extremes over axes other than in products of matrices."""
+        """Whether the call says more than its formula: it made several nodes, and these read positions along an axis,
+        or reduce an axis in another way than a sum of products."""
         positions = any(isinstance(v.base.node.op.lower, Iota) for n in self.nodes for v in n.operands)
         reducing = [n for n in self.nodes if isinstance(n.op.lower, Reduce)]
         sums = any(n.operands[0].node.op.powers != (1, 1) for n in reducing)
         return len(self.nodes) > 1 and (positions or sums)
 
     def text(self, operand: Callable[[Value], str]) -> str:
-        """The application as a call in Python: arguments before the first that is left out are without names."""
+        """The application as a call in Python; arguments are positional up to the first one that is left out."""
         texts = []
         positional = iter(self.call.positional)
         for name, value in self.arguments.items():
@@ -52,7 +53,7 @@ class Application:
 
 def application(v: Value, outer: Mapping[Value, Value]) -> Application | None:
     """The call that returned v, if the step has all nodes between the arguments of the call and v, except nodes whose
-    results another step has saved. outer: the values outside of the step for the values that the step reads."""
+    results another step has saved. outer: maps values that the step reads to the values outside of the step."""
     call = v.node.origin.result_of
     if call is None or not call.given:
         return None
@@ -62,7 +63,7 @@ def application(v: Value, outer: Mapping[Value, Value]) -> Application | None:
 
 class _Found:
     """The nodes between the arguments of a call and its result, and the values that they begin with. Nodes of another
-    call that has these arguments are among them where both computed the same."""
+    call with the same arguments count too: where both calls computed the same value, only one node is left."""
 
     def __init__(self, call: FunctionCall, outer: Mapping[Value, Value]) -> None:
         self.call, self.outer = call, dict(outer)
@@ -151,14 +152,15 @@ def computed(v: Value) -> Value:
 
 
 def _given(v: Value, call: FunctionCall) -> Value:
-    """The operand of the views that the call made of v, such as the first element along an axis; else v itself."""
+    """The value that v shows through views that the call made, such as the first element along an axis; otherwise v."""
     while isinstance(v.node.op.lower, View) and call.contains(v.node.origin.call):
         v = v.node.operands[0]
     return v
 
 
 def is_number(v: Value) -> bool:
-    """Whether a value is a number that only the size of the batch decides."""
+    """Whether a value is one number that is known when the size of the batch is: computed from constants and
+    extents."""
     lower = v.base.node.op.lower
     if v.base.node.op is CONST:
         return planned_size(v.base.type.shape) == 1
@@ -168,7 +170,7 @@ def is_number(v: Value) -> bool:
 
 
 def shown(v: Value, outer: Mapping[Value, Value]) -> Value:
-    """The value of the step that views show."""
+    """The value that v shows through views of the step."""
     while isinstance(v.node.op.lower, View) and v not in outer:
         v = v.node.operands[0]
     return v
@@ -177,8 +179,8 @@ def shown(v: Value, outer: Mapping[Value, Value]) -> Value:
 def _arguments(
     call: FunctionCall, leaves: list[Value], outer: Mapping[Value, Value]
 ) -> dict[str, Any] | None:
-    """The arguments that are known to be these values, and plain ones; None if not all of the values are arguments, or
-    if an argument may be either of two values."""
+    """The arguments that are known to be these values, and plain ones. None if a value is no argument, if an argument
+    may be either of two values, if a comment cannot show a plain argument, or if axes of a stored value differ."""
     values = {name: v for name, v in call.given.items() if isinstance(v, Value)}
     found: dict[str, Value] = {}
     for name, v in values.items():
@@ -197,7 +199,7 @@ def _arguments(
 
 
 def same(v: Value, argument: Value) -> bool:
-    """Whether a value is the argument: both are results of one node or of one call, or have the same name."""
+    """Whether a value is the argument: both have one origin and index, are results of one call, or have one name."""
     a, b = v.base, argument.base
     returned = a.node.origin.result_of
     is_result = returned is not None and returned is b.node.origin.result_of

@@ -127,7 +127,7 @@ class Printer:
                     self._text(left, precedence),
                     self._text(right, _RIGHT[precedence]),
                 )
-                # of an offset in wide integers: one word
+                # a product with a cast, as in an offset of type ptrdiff_t, stays on one line
                 blank = "\0" if symbol == "*" and isinstance(left, c.Cast) else " "
                 return f"{first}{blank}{symbol}{blank}{second}", precedence
             case c.Sum():
@@ -137,7 +137,8 @@ class Printer:
                 return f"{parts[0]} ? {parts[1]} : {parts[2]}", SELECT
 
     def _element(self, array: c.Expr, index: c.Expr, is_first: bool = False) -> str:
-        """is_first: where an array begins, not an element beside others."""
+        """`array[index]`; with the array `a + b`, `a[b + index]`. is_first: whether the element is written with `&` to
+        say where an array begins."""
         index = index.sum if isinstance(index, c.Index) else index
         if isinstance(array, c.Binary) and array.symbol == "+":
             start, array = array.right, array.left

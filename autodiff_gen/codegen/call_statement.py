@@ -32,7 +32,7 @@ def statement(call: KernelCall, symbol: str, values: Mapping[str, c.Expr]) -> c.
 
 
 def sizes(call: KernelCall) -> str:
-    """The sizes, for headers and reports; distances in memory are left out."""
+    """The sizes, for headers and reports; leading dimensions (`ld...`) are left out."""
     shown = {k: extent(v) for k, v in call.sizes.items() if not k.startswith("ld")}
     shown |= {k: str(v) for k, v in call.shape.items() if k in _GEOMETRY}
     return " ".join(f"{k}={v}" for k, v in shown.items())

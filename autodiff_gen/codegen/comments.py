@@ -17,7 +17,8 @@ from .view_text import viewed, windows_of
 
 
 def call_comment(names: Names, node: Node, call: KernelCall) -> str:
-    """`y[4,3] = x[4,8] . w[3,8]'`, or `y[4,3] = op(x[4,8], ...)`; a call that adds to memory shows both factors."""
+    """`y[4,3] = x[4,8] . w[3,8]'`, or `y[4,3] = op(x[4,8], ...)`. A call that adds to its result has `+=` or `-=`; if
+    it also scales the old result, the comment has both factors: `y[4,3] = 0.9 * itself + 0.1 * op(...)`."""
     each = ""
     if call.product is not None:
         a, b = call.product

@@ -48,12 +48,12 @@ def compile_model(
 
     kernels: backends by priority, None for the backends of the board's profile; board: kernels may need its features,
     and the trainer must fit its RAM; ram: bytes that override the board's, in total or by the name of each region that
-    is used; must_fit: raise if the trainer needs more; thorough: plan again if the trainer needs little more. Raises
-    ModelError, KernelError, BoardError, PlanError.
+    is used; must_fit: raise if the trainer needs more; thorough: plan an entry again if it needs little more than its
+    budget. Raises ModelError, KernelError, BoardError, PlanError.
     """
     tables = _load_kernels(kernels, board)
     if model.split and tables.cost.cache is not None:
-        # a loop over micro-batches would be one part
+        # without a cache in the cost table no batch is divided for time: the loop over micro-batches would be one part
         tables = replace(tables, cost=replace(tables.cost, cache=None))
     _check_name(name)
     scope = Scope(of_program(name))
@@ -184,7 +184,7 @@ def _in_regions(
 
 
 def _fit(program: Program, arena: int) -> bool:
-    """Whether each entry takes no more than a part of the arena of this size."""
+    """Whether the arenas of each entry, floats and integers together, take no more than `arena` bytes."""
     return all(sum(p.peak for p in e.plan.plans.values()) <= arena for e in program.entries)
 
 
@@ -204,7 +204,8 @@ def _in_shares(
 
 
 def _check_name(name: str) -> None:
-    """A name that only begins others may be a keyword, such as `xor`."""
+    """Raise ModelError if C names cannot begin with `name`. The name may be a keyword, such as `xor`: nothing in the
+    generated C has only this name."""
     if not name or identifier(f"{name}_") != f"{name}_":
         raise ModelError(_bad_name(name))
     if name.lower() in HEADERS:
@@ -245,7 +246,7 @@ def _entries(
     thorough: bool = True,
 ) -> tuple[Entry, ...]:
     """The entries of complete graphs, called <program>_<graph> unless `c_names` are given. budget: how many bytes of
-    the arena each may take; thorough: as `lower` takes it."""
+    the arena each may take; thorough: see `lower`."""
     context = Context(backends=tables, budget=budget)
     for graph in graphs:
         verify(graph, context.verified)
@@ -269,7 +270,7 @@ def _checks(graphs: Sequence[Graph], tables: Backends) -> dict[Check, CheckPlan]
 
 
 def _batch_first(value: Value) -> Value:
-    """The elements of a value in an order that an output may have."""
+    """The value with its batch axis first, as outputs must have it."""
     dims = sorted(range(value.ndim), key=lambda k: not varies(value.type.shape[k : k + 1]))
     return value if dims == list(range(value.ndim)) else apply("permute", value, dims=tuple(dims))
 
@@ -300,7 +301,7 @@ def input_args(inputs: Sequence[Value], checks: Sequence[Check]) -> list[Arg]:
 
 def _graph_id(slots: Sequence[Slot], entries: Sequence[Entry], graphs: Sequence[Graph] = ()) -> int:
     """A checksum of everything that a checkpoint or a peer must agree on: names, shapes, dtypes, order, and the values
-    of constants that belong to a layer of `graphs`. Never kernels, and not how large a batch may be.
+    of constants that belong to a layer of `graphs`. Kernels and the largest batch do not change it.
     """
     lines = [f"state {s.name} {s.state.logical!r}{_order(s.state)}" for s in slots]
     lines += [f"{e.name} {a.role} {a.name} {of_one_sample(a.type)!r}" for e in entries for a in e.args]

@@ -62,8 +62,8 @@ def _lines(items: Sequence[str]) -> tuple[str, ...]:
 def constant_names(
     plans: Iterable[EntryPlan], taken: Iterable[str] = (), layers: Mapping[str, str] = NO_LAYERS
 ) -> dict[Value, str]:
-    """The names of constant arrays that are too large to be written into expressions; equal ones have one. `taken` are
-    the names of arguments, `layers` long paths of modules to short ones."""
+    """The names of constant arrays that are too large to be written into expressions; equal arrays share a
+    name. taken: the names of arguments; layers: maps long paths of modules to short ones."""
     scope, names = Scope(taken), dict[Value, str]()
     equal: dict[bytes, list[Value]] = {}
     for plan in (p for outer in plans for p in outer.all_plans()):

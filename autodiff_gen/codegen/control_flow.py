@@ -23,7 +23,8 @@ Nested: TypeAlias = Callable[
     [EntryPlan, Mapping[Value, c.Expr], Mapping[str, c.Expr], Mapping[State, c.Expr], Inside],
     Callable[[Step], Sequence[c.Statement]],
 ]
-"""Of a region, given as an entry by its plan, arguments, outputs, states and surroundings: the statements of a step."""
+"""From a region, given like an entry by its plan, arguments, outputs, states and surroundings, to a function that gives
+the statements of a step."""
 
 
 def region_statements(names: Names, step: Step, nested: Nested) -> list[c.Statement]:
@@ -142,7 +143,8 @@ class _Pointers:
         return name, self.called[name]
 
     def read(self, b: Bound) -> c.Expr:
-        """The name of an operand inside the part; declares the element of an operand that is indexed by time."""
+        """The expression of an operand inside the part. For an operand that moves with the loop or begins at an offset,
+        a pointer or a number is declared."""
         place = self.names.place(b.outer)
         if self.names.by_value(b.outer):
             return place
@@ -164,7 +166,8 @@ class _Pointers:
         return name
 
     def target(self, w: Written) -> c.Expr:
-        """The name of a result's memory inside of the loop. A pointer to an element of a stack is declared."""
+        """The name of a result's memory inside of the loop. For a result that is stacked over
+        time, a pointer to its element is declared."""
         place = self.names.place(self.step.node.results[w.index])
         if w.step is None:
             return place

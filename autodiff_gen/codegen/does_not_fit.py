@@ -71,7 +71,8 @@ def _helps(batch: str = "") -> str:
 
 
 def live_at_peak(program: Program) -> list[tuple[str, int]]:
-    """Tensors of the arena and their bytes at the step that needs most, largest first, then the states."""
+    """The tensors that are in the arena at the step that needs most, and all states, with their bytes; largest
+    first."""
     worst: list[tuple[str, int]] = []
     total = -1
     for entry in program.entries:

@@ -37,7 +37,7 @@ class EntryBody(Names):
         slots: Mapping[State, c.Expr],
         inside: Inside,
     ) -> Callable[[Step], list[c.Statement]]:
-        """The statements of a step of a region of this entry."""
+        """A function that gives the statements of a step of a region of this entry."""
         rest = self.tables, inside, self.geometry, self.layers, self.poison, self.arenas
         body = type(self)(plan, args, outputs, slots, *rest)
         return lambda step: [*body.statements(step), *body.freed(step)]

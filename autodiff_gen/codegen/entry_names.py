@@ -40,10 +40,10 @@ class Inside:
 
 
 class Names:
-    """The names of one entry. `args` maps the graph's inputs to their memory in C. So do `outputs` (by name), `slots`
-    (states), `tables` (constant arrays) and `arenas` (the plan's arenas). `geometry` maps structs to their names at
-    file scope, `layers` long paths of modules to short ones. With `poison`, memory is filled after the last step that
-    uses it.
+    """The names of one entry. Five maps lead to memory in C: `args` from inputs of the graph, `outputs` from names of
+    outputs, `slots` from states, `tables` from constant arrays, and `arenas` from the plan's arenas. `geometry` maps
+    structs to their names at file scope, `layers` long paths of modules to short ones. With `poison`, memory is filled
+    with NaN after the last step that uses it.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Names:
                 self.scratch[buffer.owner, v] = place
 
     def _point(self, name: str, type: Type, buffer: Placed, note: str, step: int) -> c.Expr:
-        """Declare `name` for bytes of the arena at a step; how the code refers to them."""
+        """Declare at a step the pointer `name` to a buffer of the arena. Returns the name."""
         c_type, start = type.dtype.c, self.start_of(buffer)
         if c_type not in ("float", "int32_t"):
             start = c.Cast(f"{c_type} *", start)
@@ -138,7 +138,7 @@ class Names:
         return f"{self.inside.prefix}{self.inside.start + number}"
 
     def bare(self, place: c.Expr) -> str:
-        """A place as comments call it."""
+        """A place as comments show it: a member of a struct without the pointer."""
         return place.name if isinstance(place, c.Member) else PRINTER.expression(place)
 
     def place(self, v: Value) -> c.Expr:
@@ -163,7 +163,7 @@ class Names:
         return self.place(v) if self.by_value(v) else self.element(self.place(v), 0, [])
 
     def element(self, place: c.Expr, start: int, steps: Sequence[tuple[c.Expr | None, int]]) -> c.Element:
-        """The element of an array at `start` and variables times their steps."""
+        """The element of an array at the index `start` plus each variable times its step."""
         terms = [(v, k) for v, k in ((c.number(start), int(start != 0)), *steps) if v is not None and k]
         return c.Element(place, c.index(*terms), self.memories[place])
 

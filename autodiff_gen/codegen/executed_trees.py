@@ -12,7 +12,8 @@ SELECT = 4  # a comparison of floats, its flags, and the selection
 
 
 def value_of(e: c.Expr, known: Mapping[str, float]) -> float | None:
-    """The value of an integer expression; None if a variable is unknown."""
+    """The value of an integer expression; None if a variable is unknown. A conditional has the value of its last
+    operand: that is the size of a whole micro-batch."""
     if isinstance(e, c.Literal):
         try:
             return float(e.text.rstrip("fu"))
@@ -64,7 +65,8 @@ def array_of(e: c.Element) -> str:
 
 
 def stores(statements: Sequence[c.Statement], local: set[str]) -> bool:
-    """Whether a statement stores to memory, so that compilers load operands again in the next iteration."""
+    """Whether a statement stores to memory, so that compilers load operands again in the next iteration. local:
+    names of arrays that are in registers."""
     arrays = local | {s.name for s in c_query.statements(statements) if isinstance(s, c.Array)}
     for s in c_query.statements(statements):
         target = s.target if isinstance(s, c.Assign) else None
@@ -79,7 +81,7 @@ def stores(statements: Sequence[c.Statement], local: set[str]) -> bool:
 
 @cache
 def operators(text: str) -> int:
-    """Operations that the text of a template writes; a selection is a few."""
+    """The number of operations in the text of a template; a selection counts as SELECT operations."""
     signs = ("+", "-", "*", "/", "&&", "||", "&", "|", ">>", "<<", "^", "<", ">", "<=", ">=", "==", "!=")
     found = sum(text.count(f" {sign} ") for sign in signs) + text.startswith(("-", "!"))
     return found + (SELECT - 1) * text.count(" ? ")

@@ -226,7 +226,7 @@ def _extents(slot: Slot) -> str:
 
 
 def _state_parts(program: Program) -> list[tuple[str, str, int]]:
-    """Of the parts of the state: the handle's member, the first state's, and the bytes."""
+    """For each part of the state: the member of the handle, the member of the first state, and the bytes."""
     members = {r.pointer: r.member for r in program.regions}
     return [(members[s.owner], s.c_name, size) for s, size in state_parts(program)]
 
@@ -263,7 +263,7 @@ def _parts(code: EntryCode, program: Program) -> dict[str, Any]:
 
 
 def _after_label(step: c.Statements) -> c.Statements:
-    """In braces if it begins with a declaration, which C99 does not allow after a label."""
+    """The step, in braces if it begins with a declaration: C99 does not allow a declaration after a label."""
     first = next((s for s in step if not isinstance(s, c.Comment | c.Heading | c.Blank)), None)
     return (c.Block(step),) if isinstance(first, c.Declare | c.Array | c.Table) else step
 
@@ -274,7 +274,7 @@ def _signature(name: str, code: EntryCode, program: Program) -> str:
 
 
 def _init_signature(program: Program) -> str:
-    """Likewise of _init."""
+    """The head of <m>_init."""
     regions = [c.Parameter(f"{r.struct} *", r.pointer) for r in program.regions]
     own = [c.Parameter(f"{program.struct} *", "t"), *regions, c.Parameter("uint32_t", "seed")]
     return _head(f"int {program.name}_init", own)

@@ -36,7 +36,7 @@ LONGEST = (
     24  # operators and parentheses of a formula; a longer formula is split at the local values of its loops
 )
 LET = "let "  # begins the line of a local value
-SAVES = "; saves "  # after the formula of a result, before other results of the calls that it says
+SAVES = "; saves "  # after the formula of a result, before other results of the calls in the formula
 SAVED = "; from "  # after the formula of a result, before values that calls in the formula saved and the step reads
 
 
@@ -52,7 +52,7 @@ def loops_comment(names: Names, step: Step, locals_: Mapping[Value, str]) -> str
 
 
 def of_results(comment: str) -> str:
-    """The lines of a comment that tell results, on one line."""
+    """The lines of a comment that are formulas of results, joined to one line."""
     return "; ".join(line for line in comment.split("\n") if not line.startswith(LET))
 
 
@@ -76,7 +76,7 @@ class _Formulas:
         self.out: list[str] = []
         self.is_whole = True  # the formula in hand is not divided
         self.applied: list[Application] = []  # in the formula in hand
-        self.told: set[Value] = set()  # values that other steps have saved for these
+        self.told: set[Value] = set()  # values saved by other steps that a line has named already
         computing = (n for n in region.nodes if not isinstance(n.op.lower, View))
         self.uses = Counter(v.base for n in computing for v in n.operands)
         own = (names.bare(names.place(v)) for v in step.node.operands if v.base.node.op is not CONST)
@@ -110,7 +110,7 @@ class _Formulas:
         return self._name(result) + (shown(result.type.shape) if result.type.shape else "")
 
     def _saved(self, v: Value) -> str:
-        """`; saves mean, inv_std` where results are values of the calls in the formula of another one."""
+        """`; saves mean, inv_std`: other results of the nest that the calls in this formula computed."""
         nodes = {n for a in self.applied for n in a.nodes} - {v.base.node}
         read = self._read()
         self.applied.clear()
@@ -119,21 +119,23 @@ class _Formulas:
         return f"{SAVES}{', '.join(self._typed(r) for _, r in saved)}{read}" if saved else read
 
     def _read(self, first: int = 0) -> str:
-        """`; from mean, inv_std` where the step reads values of the calls that are said from the `first` on."""
+        """`; from mean, inv_std`: values that the step reads, and that calls in the formula saved. first: the index in
+        `applied` of the first of these calls."""
         new = {u for a in self.applied[first:] for u in a.saved} - self.told
         self.told |= new
         words = dict.fromkeys(self._name(u.base) for u in self.outer.values() if u.base in new)
         return f"{SAVED}{', '.join(words)}" if words else ""
 
     def _application(self, node: Node) -> Application | None:
-        """The call whose result a node computes, where its formula says less, or whose gradient, where that is long."""
+        """The call whose result a node computes, if the call says more than the formula. Otherwise the call whose
+        gradient the node computes, if the formula of the gradient is long."""
         found = application(node.results[0], self.outer)
         if found is not None and found.says_more:
             return found
         return gradient_call(node.results[0], self.nodes, self.outer)
 
     def _assigned(self, v: Value, name: str) -> str:
-        """`= formula`, or `-= formula` where something is subtracted from the value with this name."""
+        """`= formula`; `+= formula` or `-= formula` where the formula changes the value with this name."""
         signs = v.node.op.signs
         if v not in self.outer and len(signs) == 2 and signs[0] == 1 and self._application(v.node) is None:
             first, second = v.node.operands
@@ -159,8 +161,8 @@ class _Formulas:
         return name
 
     def _named(self, v: Value, outer: Value | None = None) -> str:
-        """The name of a result that has its line already, or of a value from outside: `outer` if given, else all of
-        v."""
+        """The name of a value that has its line already. For a value from outside the loops, which is `outer` or else
+        the outer value of v: its number if all elements are equal, otherwise its name with views."""
         if v.base in self.done:
             return self.done[v.base]
         outer = self.outer[v] if outer is None else outer

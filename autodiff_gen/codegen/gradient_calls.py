@@ -15,8 +15,9 @@ MOST = 6  # operations of a gradient that is shown as a formula
 
 
 def gradient_call(v: Value, nodes: Sequence[Node], outer: Mapping[Value, Value]) -> Application | None:
-    """The call whose first argument has the gradient v, or a gradient with the term v. None unless the step computes v
-    by a long formula from one gradient, arguments of the call and values that the call saved. nodes: of the step;
+    """The application `f_backward(...)` of a call of f. Its value v is the gradient of the call's first argument, or a
+    term of that gradient. None unless the step computes v by a long formula from one gradient, arguments of the call
+    and values that the call saved. nodes: of the step;
     outer: as for `application`."""
     label = v.node.origin.labels.get(v.index)
     if label is None or label.gradient_of is None or not _is_gradient(v.node.origin):
@@ -74,7 +75,7 @@ def _read(v: Value, call: FunctionCall, outer: Mapping[Value, Value]) -> list[Va
 
 
 def _is_only_term(v: Value, call: FunctionCall, nodes: Sequence[Node], outer: Mapping[Value, Value]) -> bool:
-    """Whether v is a whole gradient, or the step adds it to terms of other calls."""
+    """Whether v is a whole gradient, or the step adds v only to terms that other calls made."""
     while (label := v.node.origin.labels.get(v.index)) is not None and label.role == PART:
         sums = [n for n in nodes if _is_sum(n) and v in n.operands]
         if len(sums) != 1:
@@ -101,7 +102,7 @@ def _is_sum(node: Node) -> bool:
 
 
 def _is_long(nodes: Collection[Node]) -> bool:
-    """Whether the gradient has many operations, with sums."""
+    """Whether the gradient has more than MOST operations, and at least one of them reduces an axis."""
     own = [n for n in nodes if not isinstance(n.op.lower, View) and _is_gradient(n.origin)]
     return len(own) > MOST and any(isinstance(n.op.lower, Reduce) for n in own)
 

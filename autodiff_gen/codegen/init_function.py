@@ -47,14 +47,14 @@ def _unsigned(value: int) -> c.Expr:
 
 
 def _filled(slot: Slot, value: c.Expr) -> c.Statement:
-    """Every element, by its place i in memory."""
+    """The loop that sets every element to `value`, an expression of its place i in memory."""
     count = _unsigned(planned_size(slot.type.shape))
     target = c.Element(c.Member(slot.owner, slot.c_name), c.Name("i"))
     return c.For("i", count, (c.Assign(target, value),), c_type="uint32_t")
 
 
 def _drawn(slot: Slot, init: Uniform | Normal) -> list[c.Statement]:
-    """A draw: each element by its logical index, wherever it is stored."""
+    """The statements that draw each element by its logical index, wherever it is stored."""
 
     def call(function: str, index: c.Expr, *numbers: float) -> c.Expr:
         literals = (c.Literal(c_syntax.float_literal(x)) for x in numbers)

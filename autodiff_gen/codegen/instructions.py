@@ -22,7 +22,7 @@ from .executed_trees import SELECT, array_of, coefficient, is_product, operators
 from .program import Program
 from .source import Source, source_of
 
-OWN = 18  # the same, of a backend's own
+OWN = 18  # operations of exp, tanh, ... where a backend replaces them
 FUNCTION = 40  # operations of exp, tanh, ... of ag_math.h, on every core
 UNROLLED = 16  # iterations of an innermost loop that compilers write out
 CALL = 12  # instructions around a function of loops: arguments, registers that are saved
@@ -32,7 +32,7 @@ Numbers = Mapping[str, float]
 
 
 def instructions(program: Program) -> dict[str, float]:
-    """By the name of the entry, without the checks of its arguments."""
+    """The estimate for each entry by its name, without the checks of its arguments."""
     return {name: total for name, (total, _) in instructions_by_step(program).items()}
 
 
@@ -43,7 +43,7 @@ def instructions_by_step(program: Program) -> dict[str, tuple[float, dict[str, f
     for code in source.codes:
         counter = _Counter(program, source)
         total = counter.of(tuple(s for step in code.steps for s in step))
-        # of a branch only the dearer side counts, but both sides have steps
+        # only the more expensive side of a branch is in the total, so that the step around it may be negative
         found[code.entry.name] = total, {step: max(0.0, count) for step, count in counter.steps.items()}
     return found
 
@@ -51,8 +51,8 @@ def instructions_by_step(program: Program) -> dict[str, tuple[float, dict[str, f
 @dataclass
 class _Loop:
     """A loop: `times` iterations of `variable`, unrolled by compilers if it `is_short`. stores: whether its iterations
-    store to memory; streams: the pointers that it moves, and whether each needs an instruction; seen: the elements that
-    an iteration has loaded."""
+    store to memory; depends: the variables of loops that stay loops on which `variable` depends; streams: the pointers
+    that it moves, and whether each needs an instruction; seen: the elements that an iteration has loaded."""
 
     variable: str
     times: float
@@ -67,7 +67,9 @@ class _Loop:
 class _Counter:
     program: Program
     source: Source
-    numbers: dict[str, float] = field(default_factory=dict)  # values of variables, of loops in the mean
+    numbers: dict[str, float] = field(
+        default_factory=dict
+    )  # values of variables; means of variables of loops
     local: set[str] = field(default_factory=set)  # arrays that are in registers
     tables: dict[str, Numbers] = field(default_factory=dict)  # the geometry of kernels
     around: list[_Loop] = field(default_factory=list)  # the outermost first
@@ -148,7 +150,8 @@ class _Counter:
         return times * (body + self.cost.loop + sum(loop.streams.values())) + 1
 
     def _block_moves(self, blocks: Sequence[c.BlockOperand], width: float) -> float:
-        """Loads and stores of one block of each operand; pointers move by the same instructions, or by one more."""
+        """Instructions that load and store one block of each operand and move its pointer, which takes another one with
+        a stride."""
         total = 0.0
         for o in blocks:
             total += o.is_read + o.is_written + (o.stride is not None)
@@ -187,7 +190,8 @@ class _Counter:
     # Memory
 
     def _element(self, e: c.Element) -> float:
-        """A load, unless it is in a register: loaded before in the same iteration, or before the loop."""
+        """Instructions of a load; 0 for constants, and for an element that is in a register: it was loaded before in
+        the same iteration, or before the loop."""
         if self._in_registers(e) or (isinstance(e.array, c.Name) and e.array.text in self.constants):
             return 0
         moving, share = self._depends(e.index), 1.0

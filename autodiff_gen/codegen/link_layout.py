@@ -69,8 +69,8 @@ class LinkLayout:
 
     @property
     def records(self) -> int:
-        """Records of samples that a local step takes at most: the batch; 1 if an array is in one record as a whole, as
-        where the batch is fixed."""
+        """The most records that a local step takes: the batch. 1 if an array has no row for each sample, as where the
+        batch is fixed: one record then has the whole array."""
         return min(a.batch if a.row else 1 for a in self.inputs)
 
     @property
@@ -125,8 +125,8 @@ def _placed(args: list[Arg], known: set[str] | None, scope: Scope, batch: int) -
 
 
 def label_and_scores(layout: LinkLayout) -> tuple[LinkArray, LinkArray] | None:
-    """The classes and their scores, [n, ...] and [n, classes, ...]; None unless the model has one label and one output
-    of these shapes."""
+    """The classes and their scores, [n, ...] and [n, classes, ...]; None unless the model has one integer
+    label and one output of these shapes."""
     targets = [a for a in layout.inputs if a.is_target]
     if len(targets) != 1 or targets[0].type.dtype.kind == "f" or len(layout.outputs) != 1:
         return None

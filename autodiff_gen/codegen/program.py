@@ -115,12 +115,12 @@ class Entry:
 
     @property
     def plans(self) -> tuple[EntryPlan, ...]:
-        """The functions of the checks, and the function of the steps."""
+        """The plans of the checks, then the plan of the steps."""
         return (*(check.plan for check in self.checks), self.plan)
 
     @property
     def parameters(self) -> tuple[Arg | None, ...]:
-        """The arguments in C's order, between arrays and scalars n, which is None here."""
+        """The arguments in C's order. n, between the arrays and the scalars, is None here."""
         if not self.takes_n:
             return self.args
         arrays = tuple(a for a in self.args if not (a.by_value or a.role == "output"))
@@ -149,9 +149,9 @@ class Program:
     program_id: int  # of the computation: model/program_id.py
     default_lr: float | None
     backends: Backends
-    split: bool = False  # whether train_step may be made in parts, one step of its list after the other
+    split: bool = False  # whether <m>_train_part exists, which runs train_step one numbered step a call
     restore_after: int = (
-        0  # rejected steps in a row, after which the link's firmware loads the last checkpoint
+        0  # number of rejected steps in a row after which the link's firmware loads the last checkpoint
     )
     guard_bytes: int | None = None  # with guard="gradients": bytes more than with guard="loss"
     frozen: Mapping[str, Any] = field(
@@ -167,7 +167,8 @@ class Program:
 
     @property
     def samples(self) -> int:
-        """Of a step at most: where the batch of a model is fixed, the first extent that all inputs have."""
+        """The most samples of a step: the first extent of the inputs of a model, if all inputs have the same; otherwise
+        the batch."""
         inputs = [a for e in self.entries for a in e.args if a.role == "input" and not a.by_value]
         firsts = {bound(a.type.shape, self.batch)[:1] for a in inputs if self.is_model}
         return min(firsts.pop(), default=self.batch) if len(firsts) == 1 else self.batch

@@ -19,8 +19,8 @@ Ram = int | Mapping[str, int] | None
 
 
 def spaces_of(board: Board | None, ram: Ram) -> tuple[Space, ...]:
-    """The regions that a program may use, the main one first; none without a limit. ram: bytes of all of them, or by
-    region, where the others are not used. Raises BoardError."""
+    """The regions that a program may use, the main one first; none without a limit. ram: bytes of all regions
+    together, or by region: regions without a number are not used. Raises BoardError."""
     own = () if board is None else board.spaces
     if isinstance(ram, Mapping):
         if unnamed := next((s for s in own if s.states and s.region not in ram), None):
@@ -66,8 +66,9 @@ def _space(own: Sequence[Space], name: str, size: int, board: Board | None) -> S
 
 
 def with_regions(program: Program, spaces: Sequence[Space]) -> Program:
-    """The program with its states and arenas in regions. It is unchanged if there is only one region, or if all fits
-    the main region and no other region is cheaper to access."""
+    """The program with its states and arenas in regions. It is unchanged for functions, for a single region, and if
+    nothing would be outside of the main region: all fits there, no other region is cheaper to access, and the board
+    gives no state a region."""
     if len(spaces) < 2 or not program.is_model:
         return program
     given = _given(program, spaces)
@@ -150,8 +151,8 @@ def over(program: Program, spaces: Sequence[Space]) -> list[tuple[Space, int]]:
 
 
 def state_parts(program: Program) -> list[tuple[Slot, int]]:
-    """The states in the order of a checkpoint, where they are in regions: the first of the states that follow each
-    other in memory, and their bytes."""
+    """Runs of states that follow each other in one region, in the order of a checkpoint: the first state of each run,
+    and the bytes of the run. Empty for a program without regions."""
     parts: list[tuple[Slot, int]] = []
     for s in program.slots if program.regions else ():
         if parts and parts[-1][0].owner == s.owner:

@@ -42,7 +42,7 @@ class Source:
 
 
 def source_of(program: Program, probes: Mapping[str, Mapping[str, int]], poison: bool) -> Source:
-    """The trees of a program. `probes`, `poison`: as of files.emit."""
+    """The trees of a program. probes, poison: see files.emit."""
     plans = [plan for e in program.entries for plan in e.plans]
     arguments = [a.c_name for e in program.entries for a in e.args]
     tables = constant_tables(program.constant_names)

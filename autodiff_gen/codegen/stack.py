@@ -21,7 +21,7 @@ BACKENDS = frozenset({"ref", "armv7em", "mve"})  # whose kernels the tests measu
 
 
 def stack_bounds(source: Source, program: Program) -> dict[str, int]:
-    """Bytes by function; empty where kernels of other backends are called."""
+    """Bytes by function; empty if the program calls a kernel of a backend that is not in BACKENDS."""
     if not {k.backend for k in program.kernels} <= BACKENDS:
         return {}
     functions = max((_frame(f.body) for f in source.functions), default=0)

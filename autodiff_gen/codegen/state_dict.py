@@ -20,9 +20,9 @@ def state_dict(program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_state(program: Program, what: str, state: Mapping[str, Any], strict: bool) -> None:
-    """ModelError for a state that `load_state_dict` rejects: another value of a frozen state; if `strict`, missing
-    parameters and buffers, and unexpected names. The optimizer's state may be left out as a whole, as in PyTorch's
-    state_dict of a module."""
+    """Raise ModelError for a state that `load_state_dict` rejects: another value of a frozen state; if `strict`,
+    missing parameters and buffers, and unexpected names. The optimizer's state may be left out as a whole, as in
+    PyTorch's state_dict of a module."""
     check_frozen(program, state)
     own = [s.name for s in program.slots if s.role in ("parameter", "buffer")]
     others = [s.name for s in program.slots if s.role not in ("parameter", "buffer")]
@@ -40,7 +40,7 @@ def check_state(program: Program, what: str, state: Mapping[str, Any], strict: b
 
 
 def check_frozen(program: Program, state: Mapping[str, Any]) -> None:
-    """ModelError if a frozen state, or the frozen part of a state, has another value than in the program."""
+    """Raise ModelError if a frozen state, or the frozen part of a state, has another value than in the program."""
     for name, array in program.frozen.items():
         if name not in state:
             continue
@@ -86,7 +86,7 @@ def _array(value: Any) -> Any:
 
 
 def _numbers(value: Any, dtype: Any) -> Any:
-    """Likewise, in this dtype; None for arrays without real numbers."""
+    """An array or a tensor of PyTorch as an array of this dtype; None for arrays without real numbers."""
     array = _array(value)
     with np.errstate(invalid="ignore"):
         return array.astype(dtype) if array.dtype.kind in "fiub" else None

@@ -5,8 +5,8 @@
     w - step_size * m / (sqrt(v) + eps) of Adam      adam_update
     the running mean, a part of batch_norm           batch_norm_running_mean
 
-Loops are not called after a call that a kernel computes, such as `linear`: they are called after their ops and the
-parameters that they read, `bias_add`.
+A call that a kernel computes, such as `linear`, does not name the loops after the kernel. These loops are named after
+their ops and the parameters that they read: `bias_add`.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _around(call: FunctionCall | None) -> Iterator[FunctionCall]:
 
 
 def _op(node: Node, step: Step) -> str:
-    """The op of a node, after the name in its layer of a parameter that it reads."""
+    """`bias_add`: the op of a node, after the names that the parameters that it reads have in their layers."""
     params = step.node.regions[0].params
     outer = [step.node.operands[params.index(v.base)].base for v in node.operands if v.base in params]
     states = [v.node.attrs["state"] for v in outer if v.node.op is STATE]
