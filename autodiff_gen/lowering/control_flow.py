@@ -47,8 +47,8 @@ def over_operands(made: RegionPlan, outer: Mapping[Value, Value]) -> RegionPlan:
 
 
 def plan_scan(node: Node, graph: Graph, plan: Planner, reuses: Mapping[int, Value]) -> ScanPlan:
-    """Plan the first values and the body of the scan `node` of `graph`. reuses: of stacks, the operands whose buffers
-    they reuse."""
+    """Plan the first values and the body of the scan `node` of `graph`. reuses: by the index of a stack among the
+    results, the operand whose buffer it reuses."""
     carries, samples = node.attrs["carries"], node.attrs.get("samples", 0)
     names, inputs = _result_names(node, graph), RegionInputs()
     keys: list[str | State] = list(names)  # of the results: an output, or the state that holds it
@@ -96,7 +96,7 @@ def _result_names(node: Node, graph: Graph) -> list[str]:
 
 
 def _time_step(node: Node, k: int) -> int:
-    """The elements from one time to the next of the stack that is result k."""
+    """The elements from one time step to the next, or from one sample to the next, in the stack that is result k."""
     shape = node.results[k].type.shape
     step: int = dense(shape).strides[node.attrs["axes"][k - node.attrs["carries"]]]
     return step * shape[0].coef if "samples" in node.attrs and isinstance(shape[0], Dim) else step
@@ -142,8 +142,8 @@ def _element(node: Node, k: int) -> Strided:
 def _placed(
     results: Sequence[Value], carries: int, layouts: Sequence[Strided], names: Sequence[str]
 ) -> list[Value]:
-    """The region's results. Results with gaps between their rows are values of that layout: products write there at
-    once, and every reader reads there.
+    """The region's results. Results with gaps between their rows are values of that layout: products write there
+    directly, and every reader reads there.
     """
     out = list(results)
     moved: set[Value] = set()

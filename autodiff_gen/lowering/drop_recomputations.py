@@ -6,7 +6,8 @@ until the last read of the later ones. The readers read the earlier results.
     5: silu(x)        arena + 0, steps 5 to 6   ->   5: matmul(%2, v)  arena + 128
     6: matmul(%5, v)  arena + 128
 
-Copies of a value are made for several readers before it is known which buffers get its memory. The arena does not grow.
+Earlier stages compute a value again for later readers. Only after buffers are assigned is it known whether the first
+result is still in its memory. The arena does not grow.
 """
 
 from __future__ import annotations
@@ -82,8 +83,8 @@ def _repeated(plan: EntryPlan) -> Iterator[tuple[Step, dict[Value, Value]]]:
 
 
 def _numbered(nodes: Iterable[Node], number: dict[Value, int], known: dict[Any, int]) -> dict[Value, int]:
-    """A number for each value, equal for values that the same ops compute from the same leaves. number: of some values;
-    known: by op and operands."""
+    """A number for each value, equal for values that the same ops compute from the same leaves. number: the numbers of
+    values so far, to which the others are added; known: numbers by op and operands."""
     for node in nodes:
         operands = tuple([number[v] for v in node.operands])
         if isinstance(node.op.lower, Fused):

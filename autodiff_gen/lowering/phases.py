@@ -17,8 +17,9 @@ class Phases:
     """The phases and layers of an entry's steps.
 
     A layer is the module of a parameter, as state_dict names it: `0.weight` belongs to `0`; a parameter without a
-    module is a layer itself; and the module of a constant that has a role in it. Steps without parameters belong to the
-    last layer before them in the forward pass, and to the last one that they lead to in the backward pass.
+    module is a layer itself. The module of a constant that has a role there is a layer too. Steps without parameters
+    belong to the last layer before them in the forward pass, and to the last one that they lead to in the backward
+    pass.
     """
 
     def __init__(self, plan: EntryPlan) -> None:
@@ -102,8 +103,8 @@ class Phases:
         return label.scope if label is not None else ""
 
     def inside(self, step: Step, top: Step) -> tuple[str, str]:
-        """The phase and the layer of a step of `top` or inside of it: the same as for `top`, unless `top` is a loop
-        over micro-batches."""
+        """The phase and the layer of `step`, which is `top` or a step inside of `top`: the same as for `top`, unless
+        `top` is a loop over micro-batches."""
         if step is not top and isinstance(top.inner, ScanPlan) and top.inner.samples:
             origin = _latest(step)
             return origin.phase, origin.scope
@@ -180,7 +181,8 @@ class Phases:
 def _nearest(
     order: Iterable[Node], sources: Callable[[Node], Iterable[Node]], own: Mapping[Node, int]
 ) -> dict[Node, int]:
-    """For each node the last layer among all that `sources` leads to, -1 where there is none; `own`: of some nodes."""
+    """For each node the last layer among all nodes that `sources` leads to, -1 where there is none. own: the layers of
+    nodes; layers are numbers in the order of the forward pass."""
     found: dict[Node, int] = {}
     last: dict[Node, int] = {}  # the node itself included
     for n in order:

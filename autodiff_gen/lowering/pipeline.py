@@ -219,7 +219,7 @@ def before_budget(graphs: Sequence[Graph], context: Context, dump: Dump | None =
 
 
 def planned(module: Module[Any], context: Context, dump: Dump | None = None) -> list[EntryPlan]:
-    """The plans of these graphs, by the stages that follow; with their work where the budget may change it."""
+    """The plans of graphs that `before_budget` returned, with their work where a budget or a cache may change it."""
     within = _after(BUDGET, module, context, dump)
     works = [_work(graph, context) for graph in within.entries]
     plans = _after(PLAN, within, context, dump).entries

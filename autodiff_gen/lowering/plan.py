@@ -57,7 +57,7 @@ class Step:
     inner: RegionPlan | None = None
     nest: LoopNest | None = None
     statements: Statements | None = None  # of the loop nest
-    own: Mapping[Value, Value] = field(default_factory=dict)  # for values of the nest, where they differ
+    own: Mapping[Value, Value] = field(default_factory=dict)  # this step's values for values of a shared nest
     scratch: dict[Value, Scratch] = field(default_factory=dict)  # memory that the step needs while it runs
     calls: dict[Node, tuple[KernelCall, Kernel]] = field(default_factory=dict)
     memory: dict[Node, Value] = field(default_factory=dict)  # scratch for the kernels of nodes
@@ -147,7 +147,8 @@ class Bound:
 
 @dataclass(frozen=True)
 class Written:
-    """An output (by name) or state of an inner graph that is written to result `index` of the node."""
+    """An output (by name) or state of an inner graph that is written to result `index` of the node. `step`: elements
+    from one time to the next, None if the result has no time axis."""
 
     key: str | State
     index: int

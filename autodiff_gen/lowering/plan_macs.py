@@ -25,7 +25,7 @@ def steps_with_times(
 
 
 def macs(step: Step) -> int:
-    """Of one step."""
+    """The multiply-accumulates of one step, without the steps inside of it."""
     if step.inner is not None:
         return 0  # its own steps have them
     nodes = step.node.regions[0].nodes if step.node.regions else [step.node]
@@ -42,7 +42,7 @@ def macs(step: Step) -> int:
 
 
 def macs_of(plan: EntryPlan) -> int:
-    """Of one call of the entry, with a full batch."""
+    """The multiply-accumulates of one call of the entry, with a full batch."""
     return sum(times * macs(step) for _, step, times in steps_with_times(plan))
 
 

@@ -22,8 +22,8 @@ CLOSE = 1.25  # times the budget that such an entry may need: a limit of compile
 def lower(
     graphs: Sequence[Graph], context: Context, dump: Dump | None = None, thorough: bool = True
 ) -> list[EntryPlan]:
-    """Graphs that are complete, updates of states among them, to plans with placed buffers. thorough: whether an entry
-    that exceeds the budget by little is planned again."""
+    """The plans, with placed buffers, of complete graphs, which include the updates of states. thorough: whether an
+    entry that exceeds the budget by little is planned again."""
     with without_cycle_collection():
         begun = before_budget(graphs, context, dump)
         plans = planned(begun, context, dump)
@@ -60,7 +60,7 @@ def _best(plan: EntryPlan, graph: Graph, context: Context, dump: Dump | None) ->
 
 
 def _divided_for_time(plan: EntryPlan, graph: Graph, context: Context, dump: Dump | None) -> EntryPlan:
-    """The plan of an entry whose arena exceeds the cache, or one in micro-batches, which takes less time."""
+    """The fastest plan of an entry: `plan`, or a plan in micro-batches if the arena of `plan` exceeds the cache."""
     cache, best, chosen = context.cost.cache, plan, context
     if cache is None or peak_of(plan) <= cache.bytes:
         return plan
@@ -81,8 +81,10 @@ def _divided_for_time(plan: EntryPlan, graph: Graph, context: Context, dump: Dum
 
 
 def _divided(plan: EntryPlan, graph: Graph, context: Context, dump: Dump | None) -> EntryPlan:
-    """The plan of an entry that exceeds the budget without other means, or one in micro-batches, which takes less time
-    or less memory: without other means, or else of one sample with them."""
+    """The best plan of an entry whose values exceed the budget unless some are computed again or in strips: `plan`,
+    which does so, or a plan in micro-batches. A plan is better if it exceeds the budget by fewer bytes, or by as many
+    and takes fewer instructions. Micro-batches are planned without these means; if no plan fits, micro-batches of one
+    sample are planned with them too."""
     budget = context.budget
     assert budget is not None
 

@@ -194,8 +194,8 @@ def _homes(graph: Graph) -> tuple[dict[Value, State], dict[Value, str]]:
 
 
 def lifetimes(plan: EntryPlan, context: Context) -> list[Placed]:
-    """Buffers with lifetimes; a result reuses the buffer of an operand that dies in its step, or of a result that only
-    the step reads, where the loops allow it.
+    """Buffers with lifetimes; a result reuses the buffer of an operand that dies in its step, or of another result of
+    the step that no later step reads, where the loops allow it.
     """
     steps, states, outputs = plan.steps, plan.states, plan.outputs
     last: dict[Value, int] = {}

@@ -40,7 +40,7 @@ class RegionInputs:
         return inner
 
     def some(self, name: str, v: Value, type: Type) -> Value:
-        """The value inside that is v of the samples of a micro-batch, which are rows of its first axis."""
+        """The value inside for the rows of v, along its first axis, that are the samples of a micro-batch."""
         at, rows = known_layout(v), v.type.shape[0]
         assert isinstance(rows, Dim)
         inner = _input(self.fresh(name), type, Strided(type.shape, at.strides))
@@ -84,6 +84,6 @@ def _input(name: str, type: Type, at: Strided) -> Value:
 
 
 def _uniform(v: Value, type: Type | None = None) -> Value | None:
-    """A constant of one number, which is written into expressions, for the inside."""
+    """The constant inside for a value whose elements are all one number, which expressions contain; None for others."""
     known = uniform(v)
     return None if known is None else filled(known, type or v.type)

@@ -34,7 +34,7 @@ class Regions:
     used: tuple[int, ...]
 
     def missing(self, spaces: Sequence[Space]) -> int:
-        """Bytes over the sizes of the regions, all added up."""
+        """The bytes by which the contents of regions exceed their sizes, added up over the regions."""
         return sum(max(used - s.bytes, 0) for used, s in zip(self.used, spaces, strict=True))
 
 
@@ -100,7 +100,8 @@ def _assigned(
     plans: Sequence[EntryPlan],
     given: Mapping[State, int],
 ) -> dict[State | Placed, int]:
-    """The region of each item, in this order. Integers of 32 bits and items that fit nowhere are in the main region."""
+    """The region of each item, in this order, but first of the items that have no choice. Integers of 32 bits and items
+    that fit nowhere are in the main region."""
     fixed = [0] * len(spaces)
     live = [[[0] * (len(plan.steps) + 1) for plan in plans] for _ in spaces]
     peaks = [[0] * len(plans) for _ in spaces]

@@ -15,7 +15,7 @@ from ..plan import EntryPlan, Step
 
 
 def network_bound(plan: EntryPlan) -> int:
-    """In bytes; no more than the plan itself needs, which may compute products in loops."""
+    """The bound in bytes, or the bound of the plan if that is less, as where the plan computes products in loops."""
     products = [s for s in plan.steps if s.nest is None]
     late: dict[object, int] = {}  # for each weight the last step of the backward pass that reads or writes it
     read: dict[Value, int] = {}
@@ -25,7 +25,7 @@ def network_bound(plan: EntryPlan) -> int:
             late |= dict.fromkeys(_weights(s, plan), s.number)
     images = dict(
         read
-    )  # for each value the last step that reads it, or a result of loops of the forward pass on it
+    )  # for each value the last step that reads it, or reads what loops of the forward pass compute from it
     for s in reversed(plan.steps):
         if s.nest is not None and not is_late(s.node.origin):
             last = max([images.get(r, 0) for r in s.node.results], default=0)
@@ -48,7 +48,7 @@ def network_bound(plan: EntryPlan) -> int:
 
 
 def _weights(step: Step, plan: EntryPlan) -> set[object]:
-    """The states and constants that a product reads or writes."""
+    """The states that a product reads or writes, and the constants and inputs with several axes that it reads."""
     states = {
         plan.states[v]
         for v in (*(v.base for v in step.node.operands), *step.node.results)

@@ -1,5 +1,5 @@
-"""Optional scratch memory of kernels: where the arena has room for it while a step runs, it is granted, once all else
-has its place. So no arena grows for it.
+"""Optional scratch memory of kernels. It is granted to a step after all buffers have their places, if the arena has
+room for it while the step runs. So no arena grows for it.
 
     arena 100; step 3: a at 0, 40 bytes, b at 80, 20 bytes  ->  up to 40 bytes of scratch memory at 40 for step 3
 """
@@ -28,7 +28,8 @@ def grant_scratch(plans: Iterable[EntryPlan], alignment: int) -> None:
 
 
 def _room(plan: EntryPlan, step: int, size: int, alignment: int) -> tuple[str, int] | None:
-    """The arena and the offset of so many bytes that no buffer has at a step."""
+    """The arena, and the offset in it, of `size` bytes that no buffer takes at a step; None if there are none. Arenas
+    of integers have no scratch memory."""
     for arena, made in plan.plans.items():
         offset = 0
         alive = [b for b in plan.placed if b.home == arena and b.start <= step <= b.end]

@@ -55,7 +55,7 @@ class Element:
 
     @property
     def terms(self) -> tuple[tuple[Expr, int], ...]:
-        """Of the index."""
+        """The terms of the index."""
         return self.index.terms if isinstance(self.index, Index) else ((self.index, 1),)
 
     @property
@@ -121,7 +121,8 @@ class Index:
 
 @dataclass(frozen=True)
 class Call:
-    """read_only: the positions of pointers through which the function only reads, where that is known."""
+    """`function(arguments)`. read_only: the positions of pointers through which the function only reads, where that is
+    known."""
 
     function: str
     arguments: tuple[Expr, ...]
@@ -183,10 +184,10 @@ class Conditional:
 @dataclass(frozen=True)
 class Template:
     """The C template of an op's record: `{0}`, `{1}` are the operands, which must reach the precedence `needs` to be
-    written without parentheses; `calls` are the functions that the text itself calls. `high`: the result is the one
-    operand between 0 and this limit, empty for others. `is_float`: of the result. `signs`:
-    the result is the sum of the operands with these signs; `is_product`: it is the product of two; `selects`: it is
-    operand 1 where operand 0 holds, and operand 2 elsewhere.
+    written without parentheses; `calls` are the functions that the text itself calls. `high`: the result is the only
+    operand, clamped to [0, high]; empty for other ops. `is_float`: whether the result is a float. `signs`: the result
+    is the sum of the operands with these signs; `is_product`: it is the product of two; `selects`: it is operand 1
+    where operand 0 holds, and operand 2 elsewhere.
     """
 
     text: str
@@ -280,7 +281,7 @@ class Declare:
 
 @dataclass(frozen=True)
 class Array:
-    """`c_type name[size] = {first};`, the other elements 0; not initialised without `first`. called: as of Declare."""
+    """`c_type name[size] = {first};`, the other elements 0; not initialised without `first`. called: see Declare."""
 
     c_type: str
     name: str
@@ -343,7 +344,7 @@ class For:
     difference of the two, where the loop counts upwards. `independent`: no iteration reads or writes an element that
     another one writes (lowering/loops/independent_loops.py), except the variables of `reduction`. `rolled`: compilers
     are not to unroll it. `blocks`: the blocks that are loaded before and stored after the loop over their elements
-    (runtime/ag_blocks.h). Their loop is that loop, or the loop around it, over blocks or over rows."""
+    (runtime/ag_blocks.h). They belong to that loop, or to the loop around it, which is over blocks or over rows."""
 
     variable: str
     stop: Expr
@@ -444,7 +445,8 @@ def index(*terms: tuple[Expr, int]) -> Index:
 
 
 def total(terms: Sequence[Expr], less: Sequence[Expr] = ()) -> Expr:
-    """The sum of `terms` less `less`, and less the terms with negative factors; 0 without terms."""
+    """The sum of `terms` minus the sum of `less`; 0 without terms. A term with a negative factor is written as a
+    subtraction: `a - b * 3` for `a + b * -3`."""
     if not all(map(_negative, terms)):
         less = [*less, *(part for t in terms if (part := _negative(t)))]
         terms = [t for t in terms if not _negative(t)]
@@ -454,7 +456,7 @@ def total(terms: Sequence[Expr], less: Sequence[Expr] = ()) -> Expr:
 
 
 def _negative(term: Expr) -> Expr | None:
-    """The product that is subtracted where a variable times a negative number is added."""
+    """`b * 3` for the term `b * -3`; None for other terms."""
     match term:
         case Binary("*", factor, Literal(text)) if text.startswith("-"):
             return times(factor, -int(text))
@@ -466,7 +468,7 @@ def times(factor: Expr, size: int) -> Expr:
 
 
 def plus(pointer: Expr, terms: Sequence[Expr]) -> Expr:
-    """A pointer moved by the sum of some terms; a lone product is computed as wide as a pointer."""
+    """A pointer moved by the sum of some terms; if the sum is a single product, it is computed as a ptrdiff_t."""
     if not terms:
         return pointer
     moved = total(terms)

@@ -47,7 +47,8 @@ def functions_of(template: str) -> tuple[str, ...]:
 
 @cache
 def reads(template: str, count: int) -> list[tuple[int, bool]]:
-    """How often a template reads each of its operands, and whether it does not do so before a condition is known."""
+    """For each operand, how often a template reads it, and whether only the alternatives of `condition ? a : b` read
+    it."""
     condition = template.partition("?")[0]
     places = [f"{{{k}}}" for k in range(count)]
     return [(max(template.count(place), 1), place not in condition) for place in places]
@@ -65,7 +66,8 @@ def node_fields(kind: Any) -> tuple[str, ...] | None:
 
 @cache
 def _reversed_fields(kind: Any) -> Callable[[Any], Sequence[Any]] | tuple[()] | None:
-    """A function that gives the fields of `node_fields`, the last first; no function where there are none."""
+    """A function that gives the fields of `node_fields`, the last first; () without such fields, None for other
+    types."""
     names = node_fields(kind)
     if not names:
         return None if names is None else ()
@@ -135,7 +137,7 @@ def types(tree: Any) -> set[str]:
 
 
 def words(expr: Expr) -> list[str]:
-    """The names in an expression, in order."""
+    """The names, numbers, members of structs and types of casts in an expression, in order."""
     found = []
     for node in nodes(expr):
         if isinstance(node, Name | Literal):
@@ -221,7 +223,7 @@ def _with_parts(tree: Any, made: Sequence[Any]) -> Any:
 
 
 def _with_fields(node: T, changed: Mapping[str, Any]) -> T:
-    """As replace of dataclasses, in less time: all fields of these are arguments."""
+    """Like dataclasses.replace, but faster: the constructor takes all fields of a node."""
     return type(node)(**{**vars(node), **changed})
 
 

@@ -14,7 +14,7 @@ from . import c_query, c_syntax
 
 
 def of_op(op: Op, attrs: Attrs, dtype: DType) -> Callable[..., c.Expr]:
-    """From the operands of an elementwise op to its result of this dtype."""
+    """The function from the operands of an elementwise op to its result of this dtype."""
     lower = op.lower
     assert isinstance(lower, Elementwise), op.name
     if lower.converts and dtype.kind != "b":

@@ -1,4 +1,4 @@
-"""Loops of steps: from a loop nest to its C, in the form that the target is fast with.
+"""Loops of steps: from a loop nest to its C, in the form that is fast on the target.
 
 statements.py, expressions.py, loop_expr.py: the statements of a nest, and its expressions
 uses.py: which memory a nest reads and writes, in order, before there is C of it

@@ -45,7 +45,7 @@ def elements_of(statements: c.Statement | c.Statements) -> list[tuple[c.Element,
 
 
 def are_independent(accesses: Sequence[Access], variable: str, count: int) -> bool:
-    """Whether no iteration of `count` iterations over `variable` reads or writes an element that another one writes."""
+    """Whether none of `count` iterations over `variable` reads or writes an element that another iteration writes."""
     writes = [a for a in accesses if a.is_written]
     return all(w.never_meets(a, variable, count) for w in writes for a in accesses)
 

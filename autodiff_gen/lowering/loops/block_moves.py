@@ -67,13 +67,13 @@ def _changed(loop: c.For, scope: set[str]) -> c.Statement:
 
 
 def _is_unrolled(loop: c.For) -> bool:
-    """Whether compilers may unroll a loop over many elements completely."""
+    """Whether compilers may unroll completely a loop over more elements than one block."""
     extent = loop.from_zero
     return isinstance(extent, int) and BLOCK < extent <= UNROLLED and loop.step == 1
 
 
 def _is_divided(loop: c.For, width: int) -> bool:
-    """Whether a loop has several blocks, and blocks are all of it."""
+    """Whether a loop from 0 divides into several whole blocks."""
     extent = loop.from_zero
     if isinstance(extent, int):
         return extent % width == 0 and extent > WIDE
@@ -128,8 +128,8 @@ def _of_blocks(tile: c.For, operands: Mapping[c.Element, c.BlockOperand]) -> c.F
 
 
 def _copied(tile: c.For, stop: c.Expr, operands: Mapping[c.Element, c.BlockOperand]) -> c.Statement | None:
-    """The call in place of a loop up to `stop` over such blocks that does nothing but copy or fill; None for another
-    one."""
+    """The call of ag_copy or ag_fill that replaces a loop over blocks up to `stop`; None if the loop does anything
+    else."""
     match tile.body:
         case (c.Assign(c.Element() as target, value, "="),) if target in operands:
             to = operands[target].pointer
@@ -188,7 +188,8 @@ def _row(element: c.Element, variable: c.Name) -> tuple[c.Element, int] | None:
 
 
 def _begin(element: c.Element, variable: c.Name) -> c.Expr | None:
-    """Where an element is for which a variable is 0 that moves it to the next one; None for others."""
+    """The address of an element where a variable is 0; None unless each step of the variable moves it by one
+    element."""
     match _row(element, variable):
         case c.Element() as begin, 1:
             return c.Unary("&", begin) if begin.terms else begin.array
@@ -196,7 +197,7 @@ def _begin(element: c.Element, variable: c.Name) -> c.Expr | None:
 
 
 def _unlimited(statement: c.Statement, limited: set[c.Element]) -> c.Statement:
-    """An assignment without the limits that the macro computes."""
+    """An assignment without the clamp, if the macro clamps the stored numbers."""
     match statement:
         case c.Assign(c.Element() as target, c.Template(operands=(operand,))) if target in limited:
             return replace(statement, value=operand)

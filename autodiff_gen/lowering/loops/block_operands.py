@@ -144,7 +144,8 @@ def _sum_of(value: c.Expr, declared: Mapping[str, c.Expr | None]) -> c.Expr | No
 
 
 def _terms(value: c.Expr | None) -> tuple[c.Expr, ...]:
-    """The terms of a sum, itself of sums if need be, from which it is computed without another copy."""
+    """The terms of a sum. If its first operand is a sum too, the terms of that sum are included, since C adds from left
+    to right."""
     if isinstance(value, c.Template) and value.is_sum:
         return tuple(t for k, v in enumerate(value.operands) for t in (_terms(v) if k == 0 else (v,)))
     return () if value is None else (value,)
@@ -153,8 +154,8 @@ def _terms(value: c.Expr | None) -> tuple[c.Expr, ...]:
 def _limits(
     body: c.Statements, elements: Mapping[c.Element, tuple[bool, bool]], counts: Mapping[c.Element, int]
 ) -> dict[c.Element, c.Expr]:
-    """The upper limits that sums have where they are stored as elements, which nothing else in the loop is. counts: how
-    often each element is in the body."""
+    """For each element that stores a clamped sum, the upper limit of the clamp. Such an element is nowhere else in the
+    loop. counts: how often each element is in the body."""
     declared = [pair for s in body if isinstance(s, c.Declare) for pair in s.variables]
     sums = {name for name, value in declared if isinstance(value, c.Template) and value.is_sum}
     found: dict[c.Element, c.Expr] = {}
@@ -174,7 +175,7 @@ def _size(body: c.Statements) -> int:
 
 
 def _varies(element: c.Element, tile: c.For) -> bool:
-    """Whether an element changes with a loop between the tile's loop and the loop over tiles."""
+    """Whether an element changes with any loop except the tile's loop and the loop over tiles."""
     fixed = (c.Name(tile.variable), tile.start)
     steps = None if element.access is None else element.access.steps
     return any(c.Name(v) not in fixed for v in steps or ())

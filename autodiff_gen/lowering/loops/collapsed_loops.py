@@ -1,4 +1,4 @@
-"""Two loops become one where the rows that the outer one is over follow each other in all arrays.
+"""Two loops become one if the rows, over which the outer loop counts, follow each other in memory in all arrays.
 
 for (i = 0; i < 32; i++) {                     for (i = 0; i < 512; i++) {
     for (j = 0; j < 16; j++) {                     y[i] = x[i] * s;
@@ -18,7 +18,7 @@ from .accesses import with_variable
 
 
 def with_collapsed_loops(body: c.Statements) -> c.Statements:
-    """Statements with such loops."""
+    """Statements in which one loop replaces such two loops."""
     return c_query.with_loops(body, _collapsed)
 
 

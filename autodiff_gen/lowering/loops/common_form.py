@@ -77,8 +77,8 @@ class Section:
 
 
 def section_of(body: c.Statements, caller: tuple[str, str], known: Known) -> Section | None:
-    """Statements that may become a function; None where they assign to a variable from outside, or use a local array of
-    it."""
+    """Statements that may become a function; None where they assign to a variable from outside, or use a local
+    array from outside."""
     form = _Form(body, known)
     if not form.is_closed:
         return None
@@ -212,7 +212,7 @@ class _Form:
         self.numbers[int(position)] = replace(self.numbers[int(position)], role=role)
 
     def _is_open(self, node: Any) -> bool:
-        """Whether a node assigns to a variable from outside, or uses one that is no parameter."""
+        """Whether a node assigns to a variable from outside, or uses a variable that cannot be a parameter."""
         match node:
             case c.Name(text) if text in self.locals:
                 return node in self.known

@@ -77,7 +77,7 @@ def function_of(name: str, group: Sequence[Section], taken: Scope) -> CommonFunc
 
 
 def _type(group: Sequence[Section], number: int) -> str:
-    """The type of the parameter for an outer variable: constant if a section may only read it."""
+    """The type of the parameter for an outer variable: constant if any section only reads through it."""
     same = [section.outer[number] for section in group]
     c_type = same[0].c_type.removeprefix("const ")
     return f"const {c_type}" if same[0].is_pointer and any(v.is_const for v in same) else c_type
@@ -86,8 +86,8 @@ def _type(group: Sequence[Section], number: int) -> str:
 def _body(
     section: Section, names: dict[Place, str], numbers: dict[int, c.Name], scope: Scope
 ) -> c.Statements:
-    """Statements with these names of variables from outside, and of numbers by position. The old element of an array is
-    called after it, and the element in hand is told apart from it."""
+    """Statements with these names of variables from outside, and of numbers by position. A local for
+    the old element of an array is named after the array, `old_x`. A local with the name of an array gets `_i`."""
     position, own = count(), locals_of(section.body)
     old = {f"{OLD}{v.called.in_layer}": f"{OLD}{names[v.name]}" for v in section.outer}
     arrays = set(names.values())

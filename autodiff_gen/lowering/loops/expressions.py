@@ -1,7 +1,8 @@
 """The expressions of a loop nest: the C of a value at an index, built on demand and once for each body from which it
 can be read.
 
-`Statements` says in which order; an expression is declared where it could become a local.
+`Statements` asks for the expressions in the order of its statements, and is told of each one that could become a
+local.
 """
 
 from __future__ import annotations
@@ -232,8 +233,8 @@ class Expressions:
         )
 
     def _load_first(self, choices: list[LoopExpr]) -> None:
-        """All floats are read before one is taken: so a compiler needs no branch. And GCC 12 vectorises a read under a
-        condition wrongly where the result takes the place of an operand (-O3 with AVX2: tests/regression)."""
+        """All floats are read before one of them is chosen: so a compiler needs no branch. And GCC 12 vectorises a read
+        under a condition wrongly where the result takes the place of an operand (-O3 with AVX2: tests/regression)."""
         for choice in choices:
             moves = choice.memory is not None and any(i is not None for i in choice.memory[1])
             if moves and (choice.dtype.kind == "f" or self.locked):

@@ -5,9 +5,9 @@
         y[i] = x[i] <= 0.0f ? 0.0f : a[i] + b[i];     y[i] = ag_select(x[i] <= 0.0f, 0.0f, a[i] + b[i]);
     }                                             }
 
-A compiler does not know that an element may be read where C does not read it, or arithmetic done that may raise a
-floating-point exception, and branches. The plan knows: where the condition depends only on data, not on indices, any
-element may be read in any iteration.
+A compiler makes branches, because it does not know whether it may read elements that C does not read, and whether it
+may do arithmetic that could raise a floating-point exception. The plan knows: where the condition depends only on data,
+not on indices, any element may be read in any iteration.
 """
 
 from __future__ import annotations

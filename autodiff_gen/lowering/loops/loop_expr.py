@@ -39,7 +39,7 @@ class LoopExpr:
 
     @property
     def is_local(self) -> bool:
-        """Whether it is declared in its home, once all its uses are known."""
+        """Whether the expression is declared as a local in its home; final when all its uses are known."""
         if not self.worth_a_name or not (self.moved or self.uses > 1):
             return False
         return self.memory is None or self.hint != "" or self.moved

@@ -107,8 +107,9 @@ class LoopTree:
         return [c.declare(c_type, name, value, const=True, called=called)]
 
     def _load_called(self, v: Value, index: tuple[Index, ...], replaced: bool) -> Called | c.OfArray:
-        """`old_exp_avg` of a state that the nest replaces, the role of another value whose memory it takes; otherwise
-        the array with the place in it, `x_1`, or with `i` for the element in hand."""
+        """The name of a local that holds an element of v. replaced: whether a result reuses the memory of v; then the
+        name is `old_exp_avg` for a state, and the role of v for another value that has one. Otherwise it is the array
+        with the place in it, `x_1`, or with `i` for the element at the variables of the loops, `x_i`."""
         if replaced:
             source = self.outer[v].part
             state = source.node.attrs.get("state")

@@ -94,7 +94,8 @@ class Access:
         return abs(between) < self.memory.element
 
     def never_meets(self, other: Access, variable: str, count: int) -> bool:
-        """Whether different ones of `count` iterations of the loop over `variable` never touch the same byte."""
+        """Whether the two never touch the same byte in different iterations among `count` iterations over
+        `variable`."""
         between, size = self.distance(other), self.memory.element
         step = abs(self.step(variable) or 0)
         if between is None or step < size or size != other.memory.element:

@@ -9,9 +9,10 @@ the last change of loops.
         fc2_out[i] = relu(fc2_x[i]);        ...
     }                                       compute_out(fc2_x, fc2_out);
 
-Steps have loops in common if the loops differ only in the names of arrays, numbers and local variables. Arrays and
-numbers become parameters. On targets without wide vectors the loops may also differ in literals, such as the sizes of
-layers, which then become parameters too. With wide vectors compilers have to know the sizes of loops.
+Steps have loops in common if the loops differ only in names: of arrays, of other variables from outside, and of local
+variables. The arrays and variables from outside become parameters. On targets without wide vectors the loops may also
+differ in literals, such as the sizes of layers, which then become parameters too. With wide vectors compilers have to
+know the sizes of loops.
 """
 
 from __future__ import annotations
@@ -144,7 +145,7 @@ def _visited(entry: EntrySteps, visit: Visit) -> tuple[c.Statements, ...]:
 
 def _common(runs: Sequence[Run], cost: CostTable) -> Iterator[list[Section]]:
     """Groups of equal sections in the order of their first callers; each group becomes a function. The group that saves
-    most code is taken first. It has all of a run, or single statements."""
+    most code is taken first. Its sections are whole runs or single statements."""
     is_fixed = has_wide_vectors(cost)
     groups: dict[tuple[Any, ...], list[tuple[int, Section]]] = {}
     for k, run in enumerate(runs):
@@ -185,8 +186,8 @@ def _saved(group: Sequence[tuple[int, Section]]) -> int:
 
 
 def _is_worth_a_call(section: Section, cost: CostTable) -> bool:
-    """Whether a call takes little of the time of statements, where compilers make vectors of them: in place they know
-    which arrays are apart."""
+    """Whether the time of a call is small compared with the time of the statements. True without vectors. With vectors
+    a function is slower: only in place do compilers know which arrays are apart."""
     return cost.vector == 1 or cost.axpby.call * cost.vector < (cost.code - 1) * _executed(section.body)
 
 

@@ -119,7 +119,7 @@ class _Rows:
 
 
 def _begun(statements: Sequence[c.Statement]) -> set[str]:
-    """The results that the last statements declare, in loops over rows of floats."""
+    """The floats that declarations at the end of these statements initialise with literals, such as accumulators."""
     begun: set[str] = set()
     for statement in reversed(statements):
         match statement:

@@ -1,4 +1,4 @@
-"""The forms of loops that a target's compiler and memory are fast with, by its cost table."""
+"""The forms of loops that are fast with a target's compiler and memory, chosen by its cost table."""
 
 from __future__ import annotations
 

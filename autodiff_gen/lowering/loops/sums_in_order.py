@@ -22,7 +22,7 @@ from .block_moves import UNROLLED
 
 
 def with_sums_in_order(body: c.Statements) -> c.Statements:
-    """Statements with such loops."""
+    """Statements in which such inner loops are not to be unrolled."""
     return c_query.with_loops(body, _changed)
 
 

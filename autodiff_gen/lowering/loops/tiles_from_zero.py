@@ -15,7 +15,7 @@ from .accesses import with_variable
 
 
 def with_tiles_from_zero(body: c.Statements) -> c.Statements:
-    """Statements with such loops."""
+    """Statements in which loops over tiles count from 0."""
     return c_query.with_loops(body, _from_zero)
 
 

@@ -21,7 +21,8 @@ from .statements import Accumulate, Begin, LoadRows, Local, Loop, Row, Statement
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One read or write of a value in memory, in the order in which it happens. index: the index along axes with more
+    """One read or write of a value in memory. path: the bodies of loops around it, the outermost first; time: its
+    position in the order of all reads and writes; index: the index along axes with more
     than one element; None: all elements, in any order. window: the part of the value that the index counts in; None:
     all of it."""
 
@@ -66,7 +67,8 @@ def _ranges(window: Strided, whole: Strided) -> Ranges:
 
 
 def _same_iteration(loop: Body, a: tuple[Index, ...], b: tuple[Index, ...]) -> bool:
-    """Whether the same element in two iterations of a loop is another one for both places."""
+    """Whether both places have the variable of a loop as the index along one axis: then they are never the same element
+    in different iterations."""
 
     def is_of(i: Index) -> bool:
         return i is not None and i.is_variable and (i.home is loop or i.home.of is loop)

@@ -14,9 +14,9 @@ _CALLED = {f"ag_{name}" for name in FUNCTIONS}
 
 
 def all_short(statements: Sequence[c.Statement | c.Statements], vectors: int) -> bool:
-    """Whether functions are called, and each in a loop of fewer iterations than `vectors`, or in one around other
-    loops, which compilers do not vectorise: elsewhere ag_math.h keeps its functions free of branches. `vectors` is 0
-    where no loop is long enough.
+    """Whether functions of ag_math.h are called, but none in an innermost loop of `vectors` or more iterations.
+    Compilers vectorise only such loops; for these, ag_math.h keeps its functions free of branches. `vectors` is 0
+    if no loop is long enough for vectors.
     """
     if not vectors:
         return any(map(_calls_function, c_query.nodes(statements)))
@@ -43,5 +43,5 @@ def _scan(tree: Any, vectors: int) -> tuple[bool, bool, bool]:
 
 
 def iterations(loop: c.For, unknown: int) -> int:
-    """How often a loop is run at most; `unknown` where it counts in steps, or downwards."""
+    """The iterations of a loop, for the largest batch; `unknown` if the loop has no extent, or a step other than 1."""
     return unknown if loop.extent is None or loop.step != 1 else planned_size((loop.extent,))
