@@ -34,7 +34,7 @@ def added_operands(node: Node) -> range:
 
 
 def added_to(node: Node) -> Value | None:
-    """The old value of the memory to which a node adds a term."""
+    """The old value of the memory to which a node adds a term; None for other nodes."""
     return next((node.operands[k] for k in added_operands(node)), None)
 
 

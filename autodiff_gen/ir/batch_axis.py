@@ -103,8 +103,8 @@ def part(extent: int | Dim, most: int) -> int | Dim:
 
 
 def times_of(length: int | Dim, most: int) -> int:
-    """How often the body of a scan is run: of one over micro-batches with at most so many samples, for the largest
-    batch."""
+    """How often the body of a scan is run. A length that follows the batch belongs to a scan over micro-batches of at
+    most `most` samples; its body is run so often for the largest batch."""
     if not isinstance(length, Dim):
         return length
     return -(-length.planned // most)

@@ -134,5 +134,5 @@ def broadcast_to(v: Value, shape: Shape) -> Value:
 
 
 def filled(number: Any, type: Type) -> Value:
-    """The same constant number in each element."""
+    """A value of this type whose elements are all one constant number."""
     return broadcast_to(constant(number, type.dtype), type.shape)

@@ -104,7 +104,7 @@ class _Text:
         return None
 
     def _operands(self, node: Node) -> list[str]:
-        """The names of the operands; of a quotient without the number of samples, if both have it as a factor."""
+        """The names of the operands. The two of a quotient lose the factor n, as often as both have it."""
         names = [self._names[v] for v in node.operands]
         while node.op.powers == (1, -1) and all(name.endswith(N) for name in names):
             names = [name.removesuffix(N) for name in names]
@@ -120,7 +120,7 @@ def _summed_samples(node: Node) -> int:
 
 
 def _passed_on(node: Node, names: Sequence[str]) -> str | None:
-    """The name of the operand whose elements are, for one sample, the elements of the result."""
+    """The name of operand 0, if its elements are the elements of the result for one sample; otherwise None."""
     if len(node.results) != 1 or not node.operands or node.regions:
         return None
     lower, first, result = node.op.lower, node.operands[0], node.results[0]
@@ -176,6 +176,6 @@ def _text(v: Any) -> str:
 
 
 def _counts(v: Any, f: Field[Any]) -> bool:
-    """Whether a field is part of the text: one that a later version added only with another value than its default, so
-    that the numbers of older programs stay."""
+    """Whether a field is part of the text. A field that a later version added is part of it only if its value is not
+    the default, so that the numbers of older programs stay."""
     return not f.metadata.get(ADDED) or getattr(v, f.name) != f.default

@@ -58,8 +58,8 @@ def _frontier(params: Sequence[Value], results: Sequence[Value]) -> list[Value]:
 
 
 def read_from_outside(results: Sequence[Value], since: int) -> list[Value]:
-    """The older values that the nodes made after `since` below `results` read, and results that are older
-    themselves."""
+    """The values that were made before node number `since`, and that newer nodes below `results` read or that are
+    results themselves."""
 
     def outside(node: Node) -> bool:
         return node.op in (INPUT, STATE) or node.serial < since

@@ -82,8 +82,8 @@ class State:
 
     def edit(self, **changes: Any) -> None:
         """Change the name, `aliases`, `init`, `trainable`, `channels` or `channel_axis`; nothing else writes to a
-        state. Graph values refer to the state of a parameter before its name is known, that in the outermost module
-        that holds it, and before the user loads weights or freezes it."""
+        state. Graph values refer to the state of a parameter before its name is known, which is its path in the
+        outermost module that holds it, and before the user loads weights or freezes it."""
         known = {"name", "aliases", "init", "trainable", "channels", "channel_axis"}
         assert not self.fixed and changes.keys() <= known, (self.name, changes)
         for name, value in changes.items():
@@ -107,7 +107,7 @@ class Graph:
     """One entry function in SSA form: inputs and old states -> outputs and new states.
 
     least_n: the fewest samples that it takes, where the batch may vary.
-    training: whether layers that differ between the modes are still to be resolved as in training.
+    training: whether layers that differ between training and evaluation will be resolved for training.
     `inner`: the body of a loop or a branch of a condition, whose memory is another plan's.
     guard: "loss": inputs and loss are checked before the first state changes (dependences.guarded); "gradients": so is
     `bound`, a scalar that is finite only if all new states are (passes/training/finite_guard.py); None: nothing is.
@@ -157,7 +157,7 @@ class Graph:
         return users(self.nodes)
 
     def readers(self, v: Value) -> Iterator[Node]:
-        """The nodes that read a value or a view of it, once per use, but views."""
+        """The nodes, except views, that read a value or a view of it, once per use."""
         pending = [*self.users.get(v, ())]
         for node in pending:
             if isinstance(node.op.lower, View):
@@ -167,7 +167,8 @@ class Graph:
 
     @cached_property
     def written_by(self) -> Mapping[Node, Mapping[State, int]]:
-        """For each node that computes new states, views aside, which of its results each of them is."""
+        """For each node that computes new states, the index of the result that is stored in each state, itself or
+        through views."""
         out: dict[Node, dict[State, int]] = {}
         for state, new in self.updates.items():
             out.setdefault(base(new).node, {})[state] = base(new).index

@@ -174,7 +174,8 @@ def _is_empty(numbers: Range) -> bool:
 
 
 def computed_of(option: Value, x: Value) -> set[Value] | None:
-    """The values on the way from x to an option, each element of x to the same element; None where others mix in."""
+    """The values on the way from x to an option, if each element depends only on the element of x at the same place;
+    otherwise None."""
     found = {x}
     for node in topological([option], stop=lambda n: n is x.node):
         if node is not x.node and not found.isdisjoint(node.operands):

@@ -65,7 +65,7 @@ class Liveness:
 
     @cached_property
     def order(self) -> tuple[int, ...]:
-        """The computations by their index."""
+        """The indices of the computations in the order in which they are done."""
         return order_steps(self._steps, self.least_height)
 
     @cached_property
@@ -104,7 +104,8 @@ class Liveness:
 
     @cached_property
     def least_height(self) -> tuple[int, int]:
-        """No order has a lower peak, or with it fewer steps that reach it; known sooner than the order."""
+        """A bound for `height` that holds for every order: a peak, and a number of steps that reach it. It is computed
+        without the order."""
         return _height(surely_alive(self._steps, _needs(self._steps.before)))
 
     def excess(self, budget: int) -> int:
@@ -291,7 +292,8 @@ def _needs(before: Sequence[Sequence[int]]) -> list[int]:
 
 
 def _before_copies(computations: Sequence[Computation], before: Sequence[Sequence[int]]) -> Iterator[Edge]:
-    """Compute values again only after the other operands of their first reader, so that they are alive shortly."""
+    """Edges by which values are computed again only after the other operands of their first reader: so they are alive
+    for a short time."""
     readers: dict[int, list[int]] = {}
     maker = {v: i for i, c in enumerate(computations) for v in c.stores}
     for s, c in enumerate(computations):
@@ -303,7 +305,7 @@ def _before_copies(computations: Sequence[Computation], before: Sequence[Sequenc
 
 
 def _between_strips(computations: Sequence[Computation]) -> Iterator[Edge]:
-    """Each strip comes after the one before it."""
+    """Edges by which each strip comes after the strip before it."""
     strips: dict[tuple[int, int], list[int]] = {}
     for s, c in enumerate(computations):
         if (strip := strip_of(c.inside)) is not None:

@@ -164,8 +164,8 @@ def _are_different(axes: Axes) -> bool:
 
 
 def _operand(v: Value, inside: Collection[Value], out: Labels) -> Axes | None:
-    """Labels of an operand; an operand from outside does not bind any, nor does an index: one node may index
-    the same index along two axes. None when loops cannot be shared: the result of an assembly is read from memory."""
+    """Labels of an operand. An operand from outside has none, and neither has an Iota, which one node may read along
+    two axes. None if loops cannot be shared: the result of an assembly is read from memory."""
     source = v.base
     if source not in inside or isinstance(source.node.op.lower, Iota):
         return (None,) * len(v.type.shape)
@@ -203,7 +203,7 @@ def _label_node(node: Node, inside: Collection[Value], out: Labels) -> bool:
 
 
 def _label_elementwise(node: Node, operands: Sequence[Axes], out: Labels) -> bool:
-    """The result has the axes of the operands, and its own where none of them has one."""
+    """The result has the labels of the operands, and new ones along axes where no operand has a label."""
     (y,) = node.results
     shape = y.type.shape
     axes: list[int | None] = [None] * len(shape)

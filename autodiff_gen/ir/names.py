@@ -58,7 +58,7 @@ def with_role(v: Value, role: str) -> Value:
 
 
 def with_label_of(v: Value, other: Value) -> Value:
-    """v, which is called as `other` from now on, of which it is a copy or a part."""
+    """v, which has the label of `other` from now on; v is a copy or a part of `other`."""
     source, known = _labelled(v), label_of(other)
     if source is not None:
         source.node.origin.labels[source.index] = known or Label(short_name(other))
@@ -103,7 +103,7 @@ def set_gradient(v: Value, of: Value) -> None:
 
 def set_part(v: Value, of: Value, through: Value | None) -> None:
     """Say that v, which is computed in the backward pass, is a term of the gradient of another value, unless more is
-    known of it. through: the value that is computed of `of`, whose gradient the term is computed of."""
+    known of it. through: the value that is computed from `of`, and whose gradient the term is computed from."""
     source = _labelled(v)
     if source is not None and source.node.origin.phase == BACKWARD:
         known = None if through is None else label_of(through)
@@ -165,7 +165,7 @@ def name_of(v: Value, layers: Mapping[str, str] = NO_LAYERS) -> str:
 
 
 def called(v: Value, layers: Mapping[str, str] | None = NO_LAYERS) -> Called:
-    """The same, divided into its parts; without modules if `layers` is None."""
+    """The name of a value, divided into its parts; without modules if `layers` is None."""
     v = _inside(v)
     node, label = v.node, v.node.origin.labels.get(v.index)
     if label is None and isinstance(node.op.lower, Leaf):
@@ -195,13 +195,13 @@ def called(v: Value, layers: Mapping[str, str] | None = NO_LAYERS) -> Called:
 
 
 def short_name(v: Value) -> str:
-    """The same as short_called, as one text."""
+    """The text of `short_called`."""
     return short_called(v).text
 
 
 def short_called(v: Value) -> Called:
-    """What to call a value where its layer is clear: without the layer, unless that is a name of C's, or one letter, as
-    some of these are names of variables of loops."""
+    """The name of a value where its layer is clear: without the layer. The layer stays if the rest is a name that C or
+    generated functions use, or one letter, which may be the variable of a loop."""
     short = called(v, None)
     is_taken = short.text in OURS or short.text in LIBRARY
     if is_taken or len(short.text) == 1:
@@ -277,7 +277,7 @@ def _of_module(name: str) -> Called:
 
 
 def called_state(name: str, modules: Iterable[str]) -> Called:
-    """The name of a state, in which the path of one of the modules is."""
+    """The name of a state; its layer is the longest path of `modules` in the name."""
     inside = [path for path in modules if f".{path}." in f".{name}."]
     layer = max(inside, key=len, default="")
     words = f".{name}.".replace(f".{layer}.", ".", 1) if layer else name

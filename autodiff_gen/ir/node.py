@@ -93,14 +93,14 @@ class Op:
     signs:        the result is the sum of the operands with these signs: (1, -1) of a - b.
     powers:       the result is the product of the operands to these powers: (1, -1) of a / b, (0.5,) of sqrt.
     chooses:      each element of the result is the element of one of these operands; (0,): the result is operand 0.
-    bounded_by:   no element's magnitude exceeds the largest of the elements of these operands that it is computed of.
+    bounded_by:   no element's magnitude exceeds the largest of the elements of these operands that it is computed from.
     non_negative: no element is less than 0; it may be NaN.
     monotone:     whether, with these attributes, the result never decreases where the one operand increases, and is NaN
                   where it is.
     limits:       with these attributes, (low, high) where the result is the one operand between these limits, NaN where
                   it is NaN; (0, 0) of other ops.
-    known_range:  with these attributes, the least and the largest element of the result, which the one operand equals;
-                  None where the operands tell.
+    known_range:  with these attributes, the least and the largest element of the result, which equals the only operand;
+                  None where the range follows from the operands.
     comparison:   the result says how the elements of both operands compare: the same for all equal integers.
     equality:     the result is whether the elements of both operands are equal.
     materializes: the result needs other memory than its operand, though they are equal: no pass removes the node.

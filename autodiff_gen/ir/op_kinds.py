@@ -31,8 +31,8 @@ class Elementwise:
     without parentheses (one value, or one per operand). `cheap` expressions may be computed again rather than stored.
     `calls`: whether it calls a function that ag_math.h also has without branches, for vectors. `header` declares the
     functions that the expression calls beyond ag_math.h. `converts`: it is a conversion to the result's dtype.
-    `expand`, of an expression that calls a function among others, computes the same number, to the last bit, by the op
-    of this function and other ops.
+    `expand`, for an expression that calls a function among other operations, gives the same number, to the last bit, by
+    the op of this function and other ops.
     """
 
     c: str
@@ -175,8 +175,8 @@ class Call:
     macs: the multiply-accumulates of a call with a full batch.
     strided: the operands that may be any view; all others have been made dense, from an offset on. Numbers that are
     added to memory are passed by value (`Added` in op_forms.py).
-    summed: the results are sums of products of these operands, each a different operand; the elements of the last
-    of them over all axes but its last one are as many as the terms, or more.
+    summed: the results are sums of products of these operands, each a different operand. The terms are at most
+    as many as the elements of the last of these operands along all axes but its last.
     tile: (a range of the first result, shapes of the operands, attributes) -> how the op computes that part of it, None
     where it cannot.
     term_of: (operand, a range of it, shapes of the operands, attributes) -> how the op computes a term of its result,

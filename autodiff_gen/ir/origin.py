@@ -34,8 +34,8 @@ class Label:
 class FunctionCall:
     """One call of a function of the library, such as `batch_norm`. within: the call that it is a part of; given: the
     arguments by the names of the function's parameters, other than defaults; empty where they are not known;
-    positional: the parameters whose arguments need no names; is_whole: a call around it that returns its result adds
-    nothing."""
+    positional: the parameters whose arguments need no names; is_whole: the result belongs to
+    this call even if a call around it returns it."""
 
     function: str
     within: FunctionCall | None = None

@@ -29,7 +29,8 @@ def substitute(roots: Sequence[Value], rewrite: Rewrite) -> list[Value]:
 def _substituted(
     roots: Sequence[Value], nodes: Iterable[Node], rewrite: Rewrite, chosen: Set[Node]
 ) -> list[Value]:
-    """A value that replaces another one gets its name."""
+    """The roots with the nodes of `chosen` rewritten, and the nodes that read their results. nodes: all nodes below the
+    roots, operands first. A value that replaces another one gets its name."""
     mapping: dict[Value, Value] = {}  # of values that are replaced
     replaced = mapping.keys()
     with building() as here:

@@ -36,7 +36,8 @@ class Strided:
         return Strided(shape, tuple(k * s for k, s in zip(steps, self.strides, strict=True)), offset)
 
     def windows(self, shape: Shape, stride: Sequence[int], dilation: Sequence[int]) -> Strided:
-        """Sliding windows [n, p, q, i, j, c] of an image [n, h, w, c], where they begin and each of their elements."""
+        """Sliding windows [n, p, q, i, j, c] of an image [n, h, w, c]: p and q count windows, i and j their
+        elements."""
         image, row, column, channel = self.strides
         begins = row * stride[0], column * stride[1]
         return Strided(shape, (image, *begins, row * dilation[0], column * dilation[1], channel), self.offset)

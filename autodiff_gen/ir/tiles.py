@@ -81,7 +81,8 @@ def tile_of_first(node: Node, at: Range) -> Tile | None:
 
 
 def term_of(node: Node, operand: int, at: Range) -> Tile | None:
-    """The operand ranges from which the node computes the term of its result that this range of one operand gives."""
+    """The operand ranges from which the node computes the term of its result that this range of one operand gives; None
+    if its result is no sum of such terms."""
     lower = node.op.lower
     if len(node.results) != 1:
         return None
@@ -96,7 +97,8 @@ def term_of(node: Node, operand: int, at: Range) -> Tile | None:
 
 
 def axis_of_result(node: Node, operand: int, axis: int) -> int | None:
-    """The axis of the result along which a range is computed from a range along this axis of an operand."""
+    """The axis of the result along which a range is computed from a range along this axis of an operand; None if there
+    is none."""
     if len(node.results) != 1:
         return None
     (y,) = node.results
@@ -174,7 +176,7 @@ def _of_view(node: Node, at: Range) -> Tile | None:
 
 
 def _reshaped(x: Shape, y: Shape, at: Range) -> Range | None:
-    """The range of x with the same elements, in row-major order, as one of y."""
+    """The range of x with the same elements, in row-major order, as the range `at` of y; None if there is none."""
     before, after = planned_size(y[: at.axis]), planned_size(y[at.axis + 1 :])
     for axis, extent in enumerate(x):
         inner = planned_size(x[axis + 1 :])

@@ -65,7 +65,7 @@ def has_epilogue(node: Node) -> bool:
 
 
 def is_expensive(node: Node) -> bool:
-    """Whether loops that read a value of the node compute it once and read it."""
+    """Whether the op is elementwise and too expensive to be computed again in each loop that reads its result."""
     return isinstance(node.op.lower, Elementwise) and not node.op.lower.cheap
 
 
@@ -146,7 +146,8 @@ def _key(attr: Any) -> Any:
 
 
 def key_of(node: Node, operands: tuple[Any, ...], instead: Op | None = None) -> Any:
-    """Equal for nodes that compute the same, where equal `operands` are the same values; `instead`: the op instead."""
+    """Equal for nodes that compute the same, where equal `operands` are the same values; `instead`: an op in
+    place of the node's op."""
     if isinstance(node.op.lower, Leaf) and node.op is not CONST:
         return node
     known = sorted(k for k in node.attrs if k not in _NOT_COMPARED) if node.attrs else ()

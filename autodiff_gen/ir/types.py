@@ -119,7 +119,7 @@ def planned(shape: Shape) -> tuple[int, ...]:
 
 
 def bound(shape: Shape, n: int | None) -> tuple[int, ...]:
-    """The shape at batch size n."""
+    """The shape at batch size n; None for the largest batch."""
     return tuple(d.at(d.cap if n is None else n) if isinstance(d, Dim) else d for d in shape)
 
 

@@ -37,8 +37,8 @@ def verify(graph: Graph, verified: dict[Node, tuple[Value, ...]] | None = None) 
 
 
 def _check_ends(graph: Graph) -> None:
-    """Updates have the types of their states. The batch axis comes first, except inside, where the plan of the graph
-    around knows how inputs and outputs are stored; there, names may be alike, too."""
+    """Updates have the types of their states. Names are different, and the batch axis comes first. The last two rules
+    do not hold for inner graphs: the plan of the graph around knows how their inputs and outputs are stored."""
     for state, value in graph.updates.items():
         if value.type != state.type:
             raise GraphError(

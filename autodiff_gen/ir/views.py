@@ -55,7 +55,8 @@ def known_layout(v: Value) -> Strided:
 
 
 def is_stored_as(v: Value, result: Value) -> bool:
-    """Whether the elements of v are where the elements of a result of its memory are."""
+    """Whether v is stored in the order in which a result would be that reuses its memory: row-major without gaps, with
+    the same extents except 1."""
     at = layout(v)
     return at is not None and at.dense and lengths(at.shape) == lengths(result.type.shape)
 

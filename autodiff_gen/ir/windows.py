@@ -10,8 +10,9 @@ from .types import Size
 
 @dataclass(frozen=True)
 class CutWindows:
-    """Windows that the border of an image cuts, for each image: kernels compute them one by one, by so many `calls` for
-    vectors. With the border in memory they have so many more `terms`, products of two numbers."""
+    """The cost, for each image, of windows that the border of the image cuts. calls: how often kernels call a function
+    for vectors, as they compute these windows one by one; terms: how many more products of two numbers there are
+    instead, if the border is in memory."""
 
     calls: int
     terms: int
@@ -23,10 +24,10 @@ class Windows:
     of the border: top, bottom, left, right; of products also `stride` and `dilation`.
 
     border: the number that elements of the border count as, None where they do not count. -inf: the op takes the
-    largest element of each window.
-    filters: how many filters a product multiplies whole windows by; 0 of other ops.
-    weights: the operands w[filters, rows, columns, channels] of a product; is_gradient: the result is one too.
-    cut: the windows that the border cuts; None of ops whose kernels compute them with the others.
+    largest element of each window. filters: how many filters a product multiplies whole windows by; 0 of other ops.
+    weights: the operands w[filters, rows, columns, channels] of a product; is_gradient: the result has this shape too,
+    as the gradient of weights has. cut: the windows that the border cuts; None of ops whose kernels compute them with
+    the others.
     """
 
     image: int

@@ -10,9 +10,9 @@ from .problem import Steps
 
 
 def surely_alive(steps: Steps, needs: Sequence[int]) -> list[int]:
-    """The bytes that are alive at each step, whatever the order: a buffer is, from the step that makes it on, at all
-    that depend on it and that a reader depends on. needs[s]: the steps that s depends on, itself among them, a bit
-    each.
+    """The bytes that are alive at each step, whatever the order. A buffer is alive at the step that makes it, and at
+    each step that depends on that step and on which a reader of the buffer depends. needs[s]: the steps that s depends
+    on, itself among them, a bit each.
     """
     count = len(needs)
     if not count:

@@ -22,7 +22,8 @@ _Offsets: TypeAlias = tuple[dict[int, int], int]  # offsets by key, and the peak
 @dataclass(frozen=True)
 class Buffer:
     """`bytes` needed from step `start` to step `end`, both included, at a multiple of `alignment`, which all buffers
-    share; and `later` fewer bytes at the same offset, each (bytes, start, end). Equal ones are distinct by `key`."""
+    share; `later`: (bytes, start, end) of fewer bytes that are needed afterwards at the same offset. Equal ones are
+    distinct by `key`."""
 
     key: int
     bytes: int
@@ -99,13 +100,13 @@ _ORDERS: tuple[Callable[[Buffer], tuple[int, ...]], ...] = (
 
 
 def place(buffers: Sequence[Buffer]) -> ArenaPlan:
-    """The best of several first-fit orders. Where none meets the bound, they are improved: of the large buffers first,
-    so that the small ones fill the gaps, then of all."""
+    """The best of several first-fit orders. If none meets the bound, the orders are improved: first the order of the
+    large buffers, whose gaps the small ones fill, then the order of all buffers."""
     bound = lower_bound(buffers)
     placed: dict[tuple[int, ...], _Offsets] = {}
 
     def first_fit(order: Sequence[Buffer]) -> _Offsets:
-        """As _first_fit, which places each order once: some are tried several times."""
+        """Like _first_fit, but an order that was placed before is not placed again."""
         keys = tuple([b.key for b in order])
         if keys not in placed:
             placed[keys] = _first_fit(order)

@@ -11,8 +11,8 @@ from .beam_search import Partial, search
 from .improvement import improved
 from .problem import Problem, Steps
 
-# The beam holds WORK / steps states, within these limits. A beam of one state comes first: no state above its peak is
-# looked at again, which most of a wider beam's states soon are.
+# The beam holds WORK / steps states, within these limits. A beam of one state comes first: a wider beam
+# drops all states above the peak that it found, which soon are most of its states.
 WORK = 8192
 NARROWEST, WIDEST = 16, 256
 
@@ -44,8 +44,8 @@ def first_found(steps: Steps) -> Partial:
 
 
 def _with_late_steps(problem: Problem, order: Sequence[int]) -> list[int]:
-    """The order with each step that makes more than it can free just before the first that needs it. Where many
-    such steps could begin an order, all orders of the beam begin with them."""
+    """The order, in which each step that makes more bytes than it can free comes just before the first step that needs
+    it. In the orders of the beam, many such steps may come at the beginning."""
     late: list[int] = []
     for s in reversed(order):
         at = 0

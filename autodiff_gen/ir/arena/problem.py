@@ -93,7 +93,8 @@ class Problem:
         return found
 
     def added(self, left: int, s: int) -> int:
-        """The bytes that are alive after step s and were not before it, where the steps in `left` are not done."""
+        """By how much the live bytes grow from before step s to after it, negative if they shrink; the steps in `left`
+        are not done."""
         size = self.made[s] - self.never_read[s]
         for freed, readers in self.frees[s]:
             if readers & left == self.bit[s]:
