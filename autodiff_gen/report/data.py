@@ -81,8 +81,9 @@ class Operand:
 
 @dataclass(frozen=True)
 class Again:
-    """A value of the forward pass that a step computes again in place of reading it. `until`: the last step before at
-    which it is in memory, "" where no memory ever holds all of it; from there on it would take `bytes` if it was kept.
+    """A value of the forward pass that a step computes again in place of reading it. `until`: the last step before this
+    step at which memory holds the value, "" if memory never holds all of it. From `until` on, the value would take
+    `bytes` if it were kept.
     """
 
     step: str
@@ -161,7 +162,7 @@ class EntryRecord:
 
     @property
     def bounds(self) -> list[tuple[str, int]]:
-        """What no arena of this entry can be smaller than, with the reason."""
+        """Bounds, each with its name: no arena of this entry in this order, or of this network, can be smaller."""
         network = [("bound of the network", self.network_bound)] if self.network_bound else []
         return [("lower bound of this schedule", self.bound_bytes), *network]
 
@@ -172,7 +173,8 @@ class EntryRecord:
         return self.outputs.get(o.name, self.inputs.get(o.name, ""))
 
     def live(self, step: int) -> list[Buffer]:
-        """The buffers in use at a step, largest first; memory of a loop or branch as its own buffers at that step."""
+        """The buffers in use at a step, largest first; for the memory of a loop or branch, the buffers in it at that
+        step."""
         held = [b for b in self.buffers if b.first <= step <= b.last and b.tensors]
         return sorted(held, key=lambda b: (-b.size, b.pool, b.offset))
 
@@ -201,6 +203,7 @@ class EntryRecord:
 
     @cached_property
     def peak(self) -> int:
-        """The first step at which most bytes are in use; inside a loop or branch the one with the largest buffers."""
+        """The first step at which most bytes are in use; of the steps inside a loop or branch, the one
+        with the largest buffers."""
         shown = self._in_use([b for b in self.buffers if b.tensors])
         return max(range(len(self.steps)), key=lambda k: (self.live_bytes[k], shown[k], -k))

@@ -17,7 +17,7 @@ MOST = 8  # rows of a table of the largest
 
 
 def explain(program: Program, board: Board, ram: Ram, full: bool = False) -> str:
-    """The report of a program. `ram`: as in `collect`; `full`: see report."""
+    """The report of a program. `ram`: see `collect`; `full`: see `text`."""
     return text(collect(program, board, ram), full)
 
 

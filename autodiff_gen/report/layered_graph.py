@@ -37,7 +37,7 @@ class Box:
 
 
 def drawn(boxes: Sequence[Box], label: str, new: Collection[int] = (), role: str = "img") -> Picture:
-    """The picture of a graph; boxes of `new` have another colour. role: of the picture for readers who see none."""
+    """The picture of a graph; boxes of `new` have another colour. role: the role that screen readers are told."""
     layout = _Layout(boxes)
     picture = Picture(label, role=role)
     for route in layout.routes:
@@ -151,7 +151,7 @@ class _Layout:
 
 
 def _rows(boxes: Sequence[Box]) -> list[int]:
-    """The row of each box: its distance from the inputs; inputs are above the first that reads them."""
+    """The row of each box: its distance from the inputs; inputs are in the row above their first reader."""
     row = [0] * len(boxes)
     for k, box in enumerate(boxes):
         row[k] = max((row[o] + 1 for o in box.operands), default=0)

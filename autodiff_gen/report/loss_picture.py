@@ -36,7 +36,7 @@ class Panel:
 
 
 def loss_picture(label: str, panels: Sequence[Panel]) -> str:
-    """The file; the curves of a name have the same colour in all panels."""
+    """The text of the SVG file. Curves with the same name have the same colour in all panels."""
     names = list(dict.fromkeys(curve.name for panel in panels for curve in panel.curves))
     assert len(names) <= MOST
     picture = Picture(label)
@@ -104,7 +104,8 @@ def ticks(low: float, high: float) -> Iterator[float]:
 
 
 def means(points: Sequence[tuple[float, float]], most: int = 320) -> tuple[list[tuple[float, float]], int]:
-    """At most so many points, each the mean of as many neighbours; and how many those are."""
+    """At most `most` points: the means of groups of neighbours, each at the last x of its group; and the size of a
+    group."""
     size = -(-len(points) // most)
     groups = [points[k : k + size] for k in range(0, len(points), size)]
     return [(group[-1][0], sum(y for _, y in group) / len(group)) for group in groups], size

@@ -20,9 +20,9 @@ LONGEST = 30  # characters of a line in a box
 @dataclass
 class Node:
     """An input, a layer or an output. shape: of an input, an output, or the last value that a layer writes, such as
-    f32[1,32]; used: of a value that another layer reads; layers: the layer, and others that only steps of this
-    layer compute; functions: that the layer calls; again: the layer has another node before, and this one reads what
-    was computed since then."""
+    f32[1,32]; used: the shape of a value that another layer reads; layers: the layer, and others that only steps of
+    this layer compute; functions: that the layer calls; again: the layer has another node before, and this one reads
+    what was computed since then."""
 
     name: str
     kind: str  # "input", "node" of a layer, "output"
@@ -110,7 +110,8 @@ def _before_readers(nodes: list[Node]) -> list[Node]:
 
 
 def _box(node: Node, report: Report, share: Mapping[str, float], is_first: bool) -> Box:
-    """Tab reaches the first layer, and arrow keys the others."""
+    """The box of a node: name, functions, shape, parameters and share of the time. On the page, Tab reaches the first
+    layer, and arrow keys reach the others."""
     operands = tuple(node.reads)
     if node.kind != "node":
         return Box((_cut(node.name), node.shape), operands, node.kind)

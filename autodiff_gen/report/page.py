@@ -89,7 +89,7 @@ def _templates() -> jinja2.Environment:
 
 
 def number(x: float | None) -> str:
-    """With thousands separators."""
+    """A number with thousands separators; `-` for None."""
     return "-" if x is None else f"{x:,.0f}"
 
 
@@ -164,7 +164,7 @@ class ArenaMap:
 
     @property
     def ticks(self) -> list[int]:
-        """Round numbers of bytes for the axis, four to eight of them."""
+        """Round numbers of bytes for the axis: 0, and four to eight others."""
         step = 1
         while self.height // step > 8:
             step *= 2
@@ -174,7 +174,8 @@ class ArenaMap:
 
 
 def arena_map(entry: EntryRecord) -> ArenaMap:
-    """The drawing of an entry's arenas; what contains other buffers comes first."""
+    """The drawing of an entry's arenas. The memory of loops and branches comes first, so that the buffers in it are
+    drawn over it."""
     bases, height = {}, 0
     for pool, arena in entry.arenas.items():
         bases[pool] = height

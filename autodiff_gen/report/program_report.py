@@ -11,7 +11,7 @@ from .data import EntryRecord
 
 @dataclass(frozen=True)
 class StateRecord:
-    """A member of the struct that holds from call to call."""
+    """A member of the struct that keeps its value from call to call."""
 
     name: str
     c_name: str
@@ -89,7 +89,7 @@ class Report:
         return self.work_of(entry.instructions, entry.instructions * self.cycles or None)
 
     def work_of(self, instructions: float, cycles: float | None) -> Work:
-        """Time and energy of so many cycles."""
+        """The cost of so many instructions and cycles; None for cycles that are not known."""
         known = cycles or 0.0
         milliseconds = self.target.milliseconds(known) if known else None
         return Work(instructions, cycles, milliseconds, self.target.millijoules(known))

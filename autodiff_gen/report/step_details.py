@@ -15,7 +15,8 @@ from .data import AGAIN, Again, Strips
 
 
 def function_of(node: Node) -> str:
-    """The outermost function whose call created a node; the op of an imported node."""
+    """The outermost function whose call created a node; the name of the op if there was no call, as for imported
+    nodes."""
     call = node.origin.call
     while call is not None and call.within is not None:
         call = call.within

@@ -20,7 +20,8 @@ _WRITE, _ALLOC, _EXECUTE = 1, 2, 4
 
 @dataclass(frozen=True)
 class Symbol:
-    """Bytes of a memory: of a function or variable, or of a section what no symbol covers; `kind`: CODE, ..."""
+    """Bytes of a function or a variable in a memory, or the bytes of a section that no symbol covers; `kind`: CODE,
+    CONSTANT, VARIABLE or OTHER."""
 
     name: str
     kind: str

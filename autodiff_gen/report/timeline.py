@@ -21,7 +21,7 @@ _COUNT, _SECONDS, _FLOAT = 1 << 53, 1e15, 3.5e38  # the most that is accepted
 
 @dataclass(frozen=True)
 class Visit:
-    """A board in a round, in seconds. Of a board over the link only the whole is known, which is `compute`."""
+    """A board in a round, with times in seconds. For a board over the link only the whole time is known: `compute`."""
 
     board: int
     kind: str
@@ -87,7 +87,7 @@ def read_timeline(path: Path, limit: Limit | None = None) -> list[Row]:
 
 
 def _row(line: str) -> Row | None:
-    """None for a line that is no round."""
+    """The round that a line describes; None for other lines."""
     try:
         given = parse(line.encode(), NAME, DataError)
     except DataError:
