@@ -13,7 +13,7 @@ SELECT = 4  # a comparison of floats, its flags, and the selection
 
 def value_of(e: c.Expr, known: Mapping[str, float]) -> float | None:
     """The value of an integer expression; None if a variable is unknown. A conditional has the value of its last
-    operand: that is the size of a whole micro-batch."""
+    operand, such as the size of a whole micro-batch."""
     if isinstance(e, c.Literal):
         try:
             return float(e.text.rstrip("fu"))

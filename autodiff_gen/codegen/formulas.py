@@ -162,7 +162,7 @@ class _Formulas:
 
     def _named(self, v: Value, outer: Value | None = None) -> str:
         """The name of a value that has its line already. For a value from outside the loops, which is `outer` or else
-        the outer value of v: its number if all elements are equal, otherwise its name with views."""
+        the outer value of v: its number if it shows a constant of one element, otherwise its name with views."""
         if v.base in self.done:
             return self.done[v.base]
         outer = self.outer[v] if outer is None else outer

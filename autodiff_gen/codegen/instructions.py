@@ -65,6 +65,8 @@ class _Loop:
 
 @dataclass
 class _Counter:
+    """Counts the instructions of statements of an entry or of a function of loops."""
+
     program: Program
     source: Source
     numbers: dict[str, float] = field(

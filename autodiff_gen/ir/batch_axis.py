@@ -103,8 +103,8 @@ def part(extent: int | Dim, most: int) -> int | Dim:
 
 
 def times_of(length: int | Dim, most: int) -> int:
-    """How often the body of a scan is run. A length that follows the batch belongs to a scan over micro-batches of at
-    most `most` samples; its body is run so often for the largest batch."""
+    """How often the body of a scan is run. If the length follows the batch, the scan is over micro-batches of at most
+    `most` samples, and the result is for the largest batch."""
     if not isinstance(length, Dim):
         return length
     return -(-length.planned // most)

@@ -58,8 +58,8 @@ def _frontier(params: Sequence[Value], results: Sequence[Value]) -> list[Value]:
 
 
 def read_from_outside(results: Sequence[Value], since: int) -> list[Value]:
-    """The values that were made before node number `since`, and that newer nodes below `results` read or that are
-    results themselves."""
+    """The values from outside that nodes below `results` read, or that are results themselves. From outside are inputs,
+    states, and results of nodes whose serial number is less than `since`, except constants."""
 
     def outside(node: Node) -> bool:
         return node.op in (INPUT, STATE) or node.serial < since

@@ -132,7 +132,7 @@ class Graph:
 
     @cached_property
     def homes(self) -> Set[Value]:
-        """The values that are stored outside the arena: in states, or in the caller's memory."""
+        """The values that the roots show: outputs and new states, which are stored outside the arena, and `bound`."""
         return frozenset(v.base for v in self.roots)
 
     @cached_property

@@ -167,7 +167,7 @@ class Liveness:
 
     @property
     def at_the_peak(self) -> list[Value]:
-        """The values that are alive there, the largest first."""
+        """The values that are alive at the step `at`, the largest first."""
         found = [v for v, steps in self.ranges.items() if self.at in steps]
         return sorted(found, key=lambda v: -v.type.bytes)
 
@@ -229,8 +229,8 @@ def _steps(
 def _memory(
     reuses: Mapping[Value, Sequence[Value]], passing: Collection[Value]
 ) -> tuple[dict[Value, Sequence[Value]], set[Value]]:
-    """For each result the memory that it may reuse, and the results in `passing`, which nothing reads later, whose
-    memory another result takes over. The first result that may take it over does."""
+    """For each result the memory that it may reuse; and the results in `passing`, which no computation reads, whose
+    memory another result of the same computation reuses. The first result that may reuse it does so."""
     found: dict[Value, Sequence[Value]] = {}
     replaced: set[Value] = set()
     for r, of in reuses.items():

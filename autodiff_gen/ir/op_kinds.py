@@ -58,7 +58,7 @@ class Elementwise:
 
 @dataclass(frozen=True)
 class Iota:
-    """The row-major index of each element of the result, as s32."""
+    """The index of each element of the result, as s32: row-major, or by `attrs["strides"]` and `attrs["offset"]`."""
 
 
 @dataclass(frozen=True)

@@ -81,8 +81,8 @@ def is_by_channel(v: Value, y: Value) -> bool:
 
 
 def uniform(v: Value) -> np.generic | None:
-    """The one number that fills a constant value, also through views; None when it is not a constant or not
-    uniform.
+    """The number of a constant that has one element, also through views, such as a broadcast. None for other values,
+    even for a constant array of equal elements.
     """
     source = v.base.node
     if source.op is CONST and source.attrs["value"].size == 1:

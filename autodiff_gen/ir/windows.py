@@ -24,10 +24,11 @@ class Windows:
     of the border: top, bottom, left, right; of products also `stride` and `dilation`.
 
     border: the number that elements of the border count as, None where they do not count. -inf: the op takes the
-    largest element of each window. filters: how many filters a product multiplies whole windows by; 0 of other ops.
+    largest element of each window.
+    filters: how many filters a product multiplies whole windows by; 0 of other ops.
     weights: the operands w[filters, rows, columns, channels] of a product; is_gradient: the result has this shape too,
-    as the gradient of weights has. cut: the windows that the border cuts; None of ops whose kernels compute them with
-    the others.
+    as the gradient of weights has.
+    cut: the windows that the border cuts; None of ops whose kernels compute them with the others.
     """
 
     image: int

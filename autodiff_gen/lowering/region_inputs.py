@@ -84,6 +84,7 @@ def _input(name: str, type: Type, at: Strided) -> Value:
 
 
 def _uniform(v: Value, type: Type | None = None) -> Value | None:
-    """The constant inside for a value whose elements are all one number, which expressions contain; None for others."""
+    """The constant inside for a value that shows a constant of one element, which expressions contain; None for
+    others."""
     known = uniform(v)
     return None if known is None else filled(known, type or v.type)

@@ -162,7 +162,7 @@ class EntryRecord:
 
     @property
     def bounds(self) -> list[tuple[str, int]]:
-        """Bounds, each with its name: no arena of this entry in this order, or of this network, can be smaller."""
+        """Names and bytes of the lower bounds of the arenas: for this order of the steps, and for the network."""
         network = [("bound of the network", self.network_bound)] if self.network_bound else []
         return [("lower bound of this schedule", self.bound_bytes), *network]
 

@@ -107,9 +107,9 @@ def search(problem: Problem, beam: int, limit: float = math.inf) -> Partial | No
 def _following(
     problem: Problem, state: Partial, limit: float, seen: set[tuple[int, int]]
 ) -> Iterator[Partial]:
-    """The states after each step that may come next, and after every step that then costs nothing. A state is left out
-    if its peak exceeds the limit, or if a step has led to the same done steps with the same peak before. seen: the done
-    steps and the peaks so far."""
+    """The states after each step that may come next, and after every step that then costs nothing. Only one step of
+    each kind is tried. A state is left out if its peak exceeds the limit, or if a step has led to the same done steps
+    with the same peak before. seen: the done steps and the peaks so far."""
     done, peak, live, pending = state.done, state.peak, state.live, state.ready
     kinds, effects, matter = problem.kind, problem.effects, problem.matter
     left, tried = ~done, set()

@@ -44,8 +44,8 @@ def first_found(steps: Steps) -> Partial:
 
 
 def _with_late_steps(problem: Problem, order: Sequence[int]) -> list[int]:
-    """The order, in which each step that makes more bytes than it can free comes just before the first step that needs
-    it. In the orders of the beam, many such steps may come at the beginning."""
+    """The order, with each step that makes more bytes than it can free moved to just before the first step that needs
+    it. If many such steps could begin an order, all orders of the beam begin with them."""
     late: list[int] = []
     for s in reversed(order):
         at = 0
