@@ -126,7 +126,7 @@ class _Found:
         return view_kind(v.node) is ViewKind.RESHAPE and self.call.contains(v.node.origin.call)
 
     def _is_made(self, node: Node) -> bool:
-        """Whether the call made a node, or another call that has the same arguments and maybe more."""
+        """Whether the call made a node, or another call whose arguments include all arguments of the call."""
         other = node.origin.call
         if self.call.contains(other):
             return True

@@ -48,7 +48,7 @@ def table(name: str, array: np.ndarray[Any, Any], dtype: DType) -> Table:
 
 
 def _lines(items: Sequence[str]) -> tuple[str, ...]:
-    """As many items in each line as its width takes."""
+    """The items in lines, as many in each as its width allows."""
     ends = list(accumulate(len(item) + 1 for item in items))
     lines, first = [], 0
     while first < len(items):

@@ -118,7 +118,7 @@ def arenas_of(program: Program) -> Mapping[str, c.Expr]:
 
 
 def _add_tests(steps: list[c.Statements], entry: Entry, body: EntryBody, prefix: str) -> None:
-    """After the steps that compute them, the tests of the loss and of the bound of all updates."""
+    """Add to `steps` the tests of the loss and of the bound of all updates, each after the step that computes it."""
     graph = entry.plan.graph
     said = c.Comment("bounds of all updates, times 2^28: none begins unless they are finite")
     for v, what, comment in ((graph.outputs.get("loss"), "LOSS", ()), (graph.bound, "GRADIENTS", (said,))):

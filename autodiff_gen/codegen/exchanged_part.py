@@ -26,7 +26,7 @@ class ExchangedRun:
 
 
 def exchanged_part(program: Program) -> tuple[ExchangedRun, ...]:
-    """In the order of the state; nothing for a model without `accumulate`."""
+    """The exchanged states as runs, in the order of the state; none for a model without `accumulate`."""
     changed = _updated(program, "accumulate")
     runs: list[ExchangedRun] = []
     offset = 0

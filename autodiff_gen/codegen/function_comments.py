@@ -52,8 +52,8 @@ def _multiples(function: CommonFunction) -> dict[str, int]:
 
 
 def _computed(steps: Iterable[c.Statements], functions: Sequence[CommonFunction]) -> Mapping[str, str]:
-    """By a function's name, the comment of its callers in the function's names, if each calling step consists of the
-    call only and all comments agree."""
+    """For each function by its name, the comment of its callers in the function's names, if each calling step consists
+    of the call only and all comments agree."""
     known = {f.name: f for f in functions}
     said: dict[str, set[str]] = {name: set() for name in known}
     for comment, statements in _steps(steps):

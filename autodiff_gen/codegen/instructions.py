@@ -37,8 +37,8 @@ def instructions(program: Program) -> dict[str, float]:
 
 
 def instructions_by_step(program: Program) -> dict[str, tuple[float, dict[str, float]]]:
-    """By the name of the entry: the instructions of all steps, and of each step by its number. A step that contains
-    other steps has only the instructions outside of them."""
+    """For each entry by its name: the instructions of all steps, and the instructions of each step by its number. A
+    step that contains other steps has only the instructions outside of them."""
     source, found = source_of(program, {}, False), {}
     for code in source.codes:
         counter = _Counter(program, source)

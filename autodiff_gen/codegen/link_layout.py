@@ -22,7 +22,7 @@ class LinkArray:
 
     @property
     def name(self) -> str:
-        """As the model calls it."""
+        """The name of the argument in the model."""
         return self.arg.name
 
     @property
@@ -104,7 +104,7 @@ def rows_per_step(inputs: tuple[LinkArray, ...]) -> int:
 
 
 def link_layout(program: Program) -> LinkLayout:
-    """Inputs of predict, then the targets that train_step takes beside them, each in the order of C's arguments."""
+    """Inputs of predict, then the targets that train_step takes in addition, each in the order of C's arguments."""
     train, predict = entry(program, "train_step"), entry(program, "predict")
     scope = Scope(["trainer"])
     inputs_of_predict = [a for a in predict.args if a.role == "input"]

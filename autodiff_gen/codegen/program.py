@@ -183,7 +183,7 @@ class Program:
 
     @property
     def headers(self) -> tuple[str, ...]:
-        """The headers that the entries' expressions include beside ag_math.h."""
+        """The headers that the entries' expressions include in addition to ag_math.h."""
         plans = [plan for e in self.entries for plan in e.plans]
         nests = [s.nest for plan in plans for _, s in plan.all_steps() if s.nest is not None]
         lowers = [n.op.lower for nest in nests for n in nest.region.nodes]

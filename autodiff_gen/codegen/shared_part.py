@@ -34,8 +34,8 @@ class SharedRun:
 
 
 def shared_part(program: Program) -> tuple[SharedRun, ...]:
-    """In the order of the state. Parameters are floats or 8-bit integers; integers of buffers, such as a number of
-    batches, are not shared."""
+    """The shared states as runs, in the order of the state. Parameters are floats or 8-bit integers; integers of
+    buffers, such as a number of batches, are not shared."""
     runs: list[SharedRun] = []
     offset = 0
     for slot in program.slots:

@@ -52,6 +52,6 @@ def stack_of(program: Program) -> str:
 
 
 def stack_line(bounds: dict[str, int]) -> str:
-    """In words; empty without bounds."""
+    """The bounds in words; empty if there are none."""
     said = ", ".join(f"{name} {size:,}" for name, size in bounds.items())
     return f"Stack on Cortex-M, at most, in bytes: {said}" if said else ""

@@ -56,7 +56,8 @@ def guard_conditions(graph: Graph) -> list[Node]:
 
 
 def condition_edges(graph: Graph) -> dict[Node, list[Node]]:
-    """For each node that waits for the guard the conditions that come first, and the same between the conditions."""
+    """For each node that waits for the guard, all conditions; for each condition, the conditions that come before
+    it."""
     first = guard_conditions(graph)
     edges = {condition: first[:k] for k, condition in enumerate(first)}
     edges.update((n, first) for n in guarded(graph)[1])

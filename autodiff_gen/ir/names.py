@@ -39,7 +39,7 @@ class Called:
 
     @property
     def in_layer(self) -> str:
-        """The same without the module."""
+        """The text without the module."""
         return replace(self, layer="").text
 
     def with_word(self, word: str) -> Called:
@@ -264,7 +264,7 @@ def _kind(node: Node) -> str:
 
 
 def _shown(v: Value) -> Value:
-    """The labelled value, part of one included, that v shows; its base where there is none."""
+    """The value, or the window of a value, that v shows, if it has a label; otherwise the base of v."""
     source = _labelled(v)
     return base(v) if source is None or source.index not in source.node.origin.labels else source
 

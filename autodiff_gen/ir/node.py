@@ -234,7 +234,7 @@ class Node:
         self.inferred: tuple[Value, ...] | None = None
 
     def with_operands(self, operands: tuple[Value, ...]) -> Node:
-        """The node over other operands, whose results have the same types; itself over its own."""
+        """A node over other operands, whose results have the same types; the node itself if these are its operands."""
         if operands == self.operands:
             return self
         types = tuple([r.type for r in self.results])

@@ -123,7 +123,7 @@ class Pick:
     """An integer operand is the index along one axis of x; loops iterate over the others.
 
     `axes(x shape, index shape, attrs)` gives for each axis of x the result's axis with the same index, None for
-    the one that is chosen, and for each axis of the index the same.
+    the axis along which the index chooses; and for each axis of the index the result's axis with the same index.
     """
 
     axes: Callable[[Shape, Shape, Attrs], tuple[tuple[int | None, ...], tuple[int, ...]]]

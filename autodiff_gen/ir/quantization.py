@@ -122,7 +122,7 @@ def sums_of(weights: Any, zero_point: int) -> tuple[Any, Any]:
 
 
 def sums_of_any(terms: int, zero_point: int) -> tuple[Any, Any]:
-    """The same over all s8 weights, for one element of the first axis."""
+    """Bounds of a sum of so many terms (x - zero_point) * weight, over all s8 x and all s8 weights."""
     worst = np.int64(terms * -LOW * max(zero_point - LOW, HIGH - zero_point))
     return -worst, worst
 

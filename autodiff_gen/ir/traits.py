@@ -146,8 +146,8 @@ def _key(attr: Any) -> Any:
 
 
 def key_of(node: Node, operands: tuple[Any, ...], instead: Op | None = None) -> Any:
-    """Equal for nodes that compute the same, where equal `operands` are the same values; `instead`: an op in
-    place of the node's op."""
+    """A key that is equal for nodes that compute the same, where equal `operands` are the same values; `instead`: an op
+    in place of the node's op."""
     if isinstance(node.op.lower, Leaf) and node.op is not CONST:
         return node
     known = sorted(k for k in node.attrs if k not in _NOT_COMPARED) if node.attrs else ()

@@ -116,7 +116,7 @@ def split_or_merge(at: Strided, out: Shape) -> tuple[int, ...] | None:
 
 def pick_axes(node: Node) -> tuple[tuple[int | None, ...], tuple[int, ...]]:
     """For each axis of a pick's first operand the result's axis that runs along it, None for the chosen one; and for
-    each axis of the index the same."""
+    each axis of the index the result's axis that runs along it."""
     lower = node.op.lower
     assert isinstance(lower, Pick)
     x, index = node.operands

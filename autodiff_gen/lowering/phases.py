@@ -76,7 +76,8 @@ class Phases:
         return self._phases(step)[0] in (FORWARD, LOSS)
 
     def layer(self, step: Step) -> str:
-        """The layer whose parameters the step writes or reads, else the nearest; "" where there is none."""
+        """The layer whose parameters the step writes or reads, otherwise the nearest layer; "" if there is none, and
+        for a loop over micro-batches."""
         own = self._own[step.node]
         if isinstance(step.inner, ScanPlan) and step.inner.samples:
             return ""  # of all layers, which its own steps tell

@@ -55,7 +55,7 @@ def copy_overwritten_states(graph: Graph, context: Context) -> Graph:
 
 def select_kernels(graph: Graph, context: Context, lower: LowerRegion) -> EntryPlan:
     """A step for every node that computes: a call with its kernel, a loop nest, or a region with its own plan. lower:
-    the graph of a region, and the bytes of the budget that are taken, to its plan.
+    makes the plan of a region from its graph and the bytes of the budget that are taken.
 
     %0: f32[1,30] = matmul(x, a)  ->  step 0: ag_gemv_t_f32_ref -> f32[1,30]
     """

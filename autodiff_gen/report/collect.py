@@ -109,7 +109,7 @@ def _stored(state: State) -> str:
 @dataclass(frozen=True)
 class _Part:
     """The plan of an entry, or of a loop or branch in it. top: the step of the entry that contains the plan; known: the
-    operands outside for its inputs and states; outputs: likewise, by name."""
+    operands outside for its inputs and states; outputs: the operands outside for its outputs, by name."""
 
     plan: EntryPlan
     prefix: str = ""

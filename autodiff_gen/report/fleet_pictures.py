@@ -82,7 +82,8 @@ def fleet_pictures(rows: Sequence[Row]) -> FleetPictures:
 
 
 def _curve(name: str, rows: Sequence[Row], shown: Any) -> Curve | None:
-    """None with fewer than two numbers."""
+    """The curve of the loss or the accuracy, called `name`, by round; None if there are fewer than two numbers. shown:
+    the text of a number."""
     points = [(row.round, getattr(row, name)) for row in rows if getattr(row, name) is not None]
     if len(points) < 2:
         return None

@@ -79,7 +79,8 @@ class Index:
 
     @property
     def steps(self) -> Steps | None:
-        """By how much each variable moves it, and under "" where it begins; None where it is not linear in them."""
+        """The step of the index along each variable, and under "" the index where all variables are 0; None if the
+        index is not linear in variables."""
         found: dict[str, int] = {}
         for part, factor in self.terms:
             match part:
@@ -489,7 +490,7 @@ def declare(
 
 
 def braced(statements: Sequence[Statement]) -> Statements:
-    """In braces, if the statements declare something."""
+    """The statements, in braces if they declare something."""
     if any(isinstance(s, Declare | Array | Table) for s in statements):
         return (Block(tuple(statements)),)
     return tuple(statements)

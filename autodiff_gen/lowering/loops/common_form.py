@@ -1,5 +1,5 @@
-"""The form of statements, equal for statements that differ only in names and numbers; and beside the form, the
-variables from outside and the numbers."""
+"""The form of statements, equal for statements that differ only in names and in numbers that may become parameters;
+and in addition to the form, the variables from outside and the numbers."""
 
 from __future__ import annotations
 

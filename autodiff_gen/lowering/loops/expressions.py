@@ -47,7 +47,7 @@ class Expressions:
         self._memo: dict[Body, dict[tuple[Value, tuple[Index, ...]], LoopExpr]] = {}
 
     def enter(self, body: Body) -> None:
-        """From here on, values are remembered for `body`."""
+        """Begin to remember the expressions whose home is `body`."""
         self._memo[body] = {}
 
     def index_in_memory(self, v: Value, index: tuple[Index, ...]) -> tuple[Index, ...]:
