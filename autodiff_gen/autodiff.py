@@ -118,9 +118,11 @@ def _pull_back(
         return
     if node.op.vjp is None:
         raise GraphError(f"{node.op.name} has no gradient; it is on the path {_path(node, xs)}")
-    for v, needs, d in zip(
-        node.operands, needed, node.op.vjp(dys, node.operands, node.results, node.attrs, needed), strict=True
-    ):
+    if node.attrs.get("exact") and _is_bypassed(node, xs):
+        terms = [*dys, *[None] * (len(node.operands) - len(dys))]
+    else:
+        terms = [*node.op.vjp(dys, node.operands, node.results, node.attrs, needed)]
+    for v, needs, d in zip(node.operands, needed, terms, strict=True):
         if d is None or not needs:
             continue
         if d.type != v.type.gradient:
@@ -132,6 +134,19 @@ def _pull_back(
         else:
             through[v] = node.results[0]
         grads[v] = d
+
+
+def _is_bypassed(node: Node, xs: Sequence[Value]) -> bool:
+    """Whether a path from xs to the results avoids the inputs of an exact derivative, such as from the
+    log-probabilities of a loss, whose derivative is stated for the scores. Then the results themselves are
+    differentiated."""
+    count = len(node.results)
+    inputs = set(node.operands[2 * count : (2 * count + len(node.operands)) // 2])
+    active = set(xs) - inputs
+    for n in topological(node.operands[:count]):
+        if any(v in active for v in n.operands):
+            active.update(set(n.results) - inputs)
+    return not active.isdisjoint(node.operands[:count])
 
 
 def _path(node: Node, xs: Sequence[Value]) -> str:

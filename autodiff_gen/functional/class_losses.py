@@ -9,7 +9,6 @@ from ..ir.build import apply
 from ..ir.index_ranges import range_of
 from ..ir.names import with_role
 from ..ir.node import CONST, Value
-from ..ir.origin import named
 from ..ir.types import Dim, Size, plain, planned
 from ..ops.axes.softmax import less_largest, log_sum_exp
 from ..ops.axes.softmax import log_softmax as LOG_SOFTMAX
@@ -77,6 +76,20 @@ class _Chosen:
         """x[..., target]; a finite number where the target is ignored."""
         return with_role(pick(x, self.index), "of_target")
 
+    def with_derivative(self, losses: Value, scores: Value) -> Value:
+        """The negative logarithms [N, ...] of softmax(scores) at the targets, with their derivative in closed form.
+        scores: f32[N, C, ...] or [C]."""
+        rows = self.index.shape
+
+        def derivative(d: Value) -> Value:
+            x = permute(scores, (0, *range(2, scores.ndim), 1)) if scores.ndim > 2 else scores
+            # Negated as integers: the loop is vectorised; gcc makes a branch of `- (is_expected ? 1.0f : 0.0f)`.
+            expected = with_role(to(neg(one_hot_of(self.index, x.shape[-1])), "f32"), "minus_expected")
+            dx = (apply("softmax", x, axes=(x.ndim - 1,)) + expected) * reshape(d, (*rows, 1))
+            return permute(dx, (0, x.ndim - 1, *range(1, x.ndim - 1))) if scores.ndim > 2 else dx
+
+        return with_role(with_derivative(losses, scores, derivative), "nll")
+
     def reduced(self, name: str, losses: Value, reduction: str) -> Value:
         """The reduction of the losses of the samples that are not ignored; a mean is weighted."""
         if self.ignored is not None:
@@ -127,13 +140,12 @@ def nll_loss(
     scores = _scores_of(x)
     x = classes_last("nll_loss", x, t)
     chosen = _Chosen("nll_loss", x, t, weight, ignore_index)
+    losses = neg(chosen.pick(x))
     if scores is not None:
-        of_scores = named("cross_entropy", is_whole=True)(cross_entropy)
-        return of_scores(scores, t, weight, ignore_index=ignore_index, reduction=reduction)
-    if chosen.weight is None:
-        return neg(reduced("nll_loss", chosen.pick(x), reduction))
-    picked = neg(chosen.pick(x))
-    losses = picked if chosen.table is None else chosen.weight * picked
+        losses = chosen.with_derivative(losses, scores)
+    if chosen.table is not None:
+        assert chosen.weight is not None
+        losses = chosen.weight * losses
     return chosen.reduced("nll_loss", losses, reduction)
 
 
@@ -165,18 +177,12 @@ def cross_entropy(
         )
     if t.dtype.kind == "f":
         return _of_probabilities(x, t, weight, ignore_index, reduction, smoothing)
-    x = classes_last(name, x, t)
+    scores, x = x, classes_last(name, x, t)
     chosen = _Chosen(name, x, t, weight, ignore_index)
     axis = x.ndim - 1
     z = less_largest(x, (axis,))
     log_sum = reshape(log_sum_exp(z, (axis,)), t.shape)
-
-    def derivative(d: Value) -> Value:
-        # Negated as integers: the loop is vectorised; gcc makes a branch of `- (is_expected ? 1.0f : 0.0f)`.
-        expected = with_role(to(neg(one_hot_of(chosen.index, x.shape[axis])), "f32"), "minus_expected")
-        return (apply("softmax", x, axes=(axis,)) + expected) * reshape(d, (*t.shape, 1))
-
-    losses = with_derivative(log_sum - chosen.pick(z), x, derivative)
+    losses = chosen.with_derivative(log_sum - chosen.pick(z), scores)
     if chosen.table is not None:
         assert chosen.weight is not None
         losses = chosen.weight * losses

@@ -34,14 +34,12 @@ class Label:
 class FunctionCall:
     """One call of a function of the library, such as `batch_norm`. within: the call that it is a part of; given: the
     arguments by the names of the function's parameters, other than defaults; empty where they are not known;
-    positional: the parameters whose arguments need no names; is_whole: the result belongs to
-    this call even if a call around it returns it."""
+    positional: the parameters whose arguments need no names."""
 
     function: str
     within: FunctionCall | None = None
     given: Mapping[str, Any] = field(default_factory=dict)
     positional: Sequence[str] = ()
-    is_whole: bool = False
 
     def contains(self, other: FunctionCall | None) -> bool:
         """Whether another call is this one or a part of it."""
@@ -124,8 +122,8 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-def named(function: str, is_whole: bool = False) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Nodes that the decorated function creates belong to a call of `function`. is_whole: see FunctionCall."""
+def named(function: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Nodes that the decorated function creates belong to a call of `function`."""
 
     def wrap(f: Callable[_P, _R]) -> Callable[_P, _R]:
         parameters = signature(f).parameters
@@ -136,13 +134,12 @@ def named(function: str, is_whole: bool = False) -> Callable[[Callable[_P, _R]],
             given: dict[str, Any] = {**dict(zip(positional, args, strict=False)), **kwargs}
             known = len(args) <= len(positional) and given.keys() <= parameters.keys()
             told = {k: v for k, v in given.items() if not _equal(v, parameters[k].default)} if known else {}
-            call = FunctionCall(function, current().call, told, positional, is_whole)
+            call = FunctionCall(function, current().call, told, positional)
             with building(call=call):
                 result = f(*args, **kwargs)
             origin = result.base.node.origin if hasattr(result, "base") else None
             if origin is not None and call.contains(origin.call):
-                inner = origin.result_of
-                origin.result_of = inner if inner is not None and inner.is_whole else call
+                origin.result_of = call
             return result
 
         return called

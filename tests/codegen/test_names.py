@@ -44,7 +44,7 @@ def test_no_name_is_an_op_with_a_number(example: str) -> None:
 
 # Names that a reader looks for: outputs of layers, gates, statistics, their gradients.
 NAMES = {
-    "mnist": "layer0_out layer1_out layer2_out loss_exp_shifted d_layer2_out d_layer1_out d_layer0_out exp_sum log_sum",
+    "mnist": "layer0_out layer1_out layer2_out layer3_out d_layer2_out d_layer1_out d_layer0_out exp_sum log_sum",
     "lenet": "layer2_pooled layer2_pooled_index layer8_out layer11_out loss_exp_shifted d_layer11_out "
     "d_layer9_out d_layer5_pooled",
     "gesture": "gru_x_gates gru_h_gates gru_h gru_h_before gru_n gru_z gru_hw gru_r_z_n d_gru_h_carry "

@@ -470,3 +470,25 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
 
 def test_rejected_in_one_line(subtests: pytest.Subtests) -> None:
     all_rejected(subtests, REJECTED, (ShapeError, ModelError))
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("shape", [(5, 3), (2, 3, 4), (3,)])
+def test_the_gradient_of_log_probabilities_and_of_their_scores(shape: tuple[int, ...]) -> None:
+    """The derivative of nll_loss is stated for the scores, and log-probabilities have their gradient too."""
+    import torch
+
+    rng = np.random.default_rng(1)
+    of = (*shape[:1], *shape[2:]) if len(shape) > 1 else ()
+    scores, target = rng.normal(size=shape), rng.integers(0, 3, of)
+    x, t = ag.Input("x", shape), ag.Input("t", of, dtype="s32")
+    axis = min(len(shape), 2) - 1
+    logp = F.log_softmax(x, axis)
+    loss = F.nll_loss(logp, t)
+    ours = evaluate([grad(loss, logp), grad(loss, x)], {x: scores, t: target})
+    z = torch.tensor(scores, requires_grad=True)
+    theirs = torch.log_softmax(z, axis)
+    theirs.retain_grad()
+    torch.nn.functional.nll_loss(theirs, torch.tensor(target)).backward()
+    for got, want in zip(ours, (theirs.grad, z.grad), strict=True):
+        np.testing.assert_allclose(got, want.numpy(), rtol=1e-6, atol=1e-7)

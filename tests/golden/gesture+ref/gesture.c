@@ -162,13 +162,13 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
      *            loss_exp_sum */
     float *const d_head_out = t->arena + 18320; /* [n,5] in place of loss_exp_shifted */
     {
-        const float d_total = 1.0f / (float)n;
+        const float d_nll = 1.0f / (float)n;
         for (int32_t i = 0; i < n; i++) {
             const float inv_sum = 1.0f / loss_exp_sum[i];
             const int32_t chosen = (int32_t)label[i];
             for (int32_t j = 0; j < 5; j++) {
                 d_head_out[i * 5 + j] =
-                        (loss_exp_shifted[i * 5 + j] * inv_sum + (float)-((int32_t)(chosen == j))) * d_total;
+                        (loss_exp_shifted[i * 5 + j] * inv_sum + (float)-((int32_t)(chosen == j))) * d_nll;
             }
         }
     }

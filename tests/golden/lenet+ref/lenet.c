@@ -169,13 +169,13 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
      *            from loss_exp_shifted, loss_exp_sum */
     float *const d_layer11_out = t->arena + 7584; /* [n,10] in place of loss_exp_shifted */
     {
-        const float d_total = 1.0f / (float)n;
+        const float d_nll = 1.0f / (float)n;
         for (int32_t i = 0; i < n; i++) {
             const float inv_sum = 1.0f / loss_exp_sum[i];
             const int32_t chosen = (int32_t)label[i];
             for (int32_t j = 0; j < 10; j++) {
                 d_layer11_out[i * 10 + j] =
-                        (loss_exp_shifted[i * 10 + j] * inv_sum + (float)-((int32_t)(chosen == j))) * d_total;
+                        (loss_exp_shifted[i * 10 + j] * inv_sum + (float)-((int32_t)(chosen == j))) * d_nll;
             }
         }
     }

@@ -33,7 +33,7 @@ int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, flo
 
     /* ---- forward: layer0 ---- */
     /* 1  layer0_out[1,32] = x[1,784] . layer0_weight[32,784]' */
-    float *const layer0_out = t->arena; /* [1,32] memory of steps 1 to 8 */
+    float *const layer0_out = t->arena; /* [1,32] memory of steps 1 to 9 */
     ag_gemv_f32_ref(t->layer0_weight, 784, x, layer0_out, 32, 784, 1.0f, 0.0f, NULL);
 
     /* 2  layer1_out[1,32] = sigmoid(layer0_out) */
@@ -44,13 +44,14 @@ int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, flo
 
     /* ---- forward: layer2 ---- */
     /* 3  layer2_out[1,10] = layer1_out[1,32] . layer2_weight[10,32]' */
-    float *const layer2_out = t->arena + 32; /* [1,10] memory of steps 3 to 4 */
+    float *const layer2_out = t->arena + 32; /* [1,10] memory of steps 3 to 5 */
     ag_gemv_f32_ref(t->layer2_weight, 32, layer1_out, layer2_out, 10, 32, 1.0f, 0.0f, NULL);
 
-    /* ---- loss ---- */
-    /* 4  loss[1] = cross_entropy(layer2_out, label); saves loss_exp_shifted[1,10], loss_exp_sum[1,1] */
-    float *const loss_exp_shifted = t->arena + 64; /* [1,10] memory of steps 4 to 7 */
-    float *const loss_exp_sum = t->arena + 42;     /* [1,1] memory of steps 4 to 5 */
+    /* 4  layer3_out[1,10] = log_softmax(layer2_out, axes=(1,)); saves layer3_exp_shifted[1,10],
+     *            layer3_exp_sum[1,1] */
+    float *const layer3_out = t->arena + 32;         /* [1,10] in place of layer2_out */
+    float *const layer3_exp_shifted = t->arena + 64; /* [1,10] memory of steps 4 to 8 */
+    float *const layer3_exp_sum = t->arena + 42;     /* [1,1] memory of steps 4 to 6 */
     {
         float max = -INFINITY;
         for (int32_t i = 0; i < 10; i++) {
@@ -59,43 +60,50 @@ int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, flo
         float exp_sum = 0.0f;
         for (int32_t i = 0; i < 10; i++) {
             const float exp_shifted = ag_expf(layer2_out[i] - max);
-            loss_exp_shifted[i] = exp_shifted;
+            layer3_exp_shifted[i] = exp_shifted;
             exp_sum += exp_shifted;
         }
-        loss_exp_sum[0] = exp_sum;
-        loss[0] = ag_logf(exp_sum) - (layer2_out[label[0]] - max);
+        layer3_exp_sum[0] = exp_sum;
+        const float log_sum = ag_logf(exp_sum);
+        for (int32_t i = 0; i < 10; i++) {
+            layer3_out[i] = layer2_out[i] - max - log_sum;
+        }
     }
+
+    /* ---- loss ---- */
+    /* 5  loss[1] = -pick(layer3_out, label) */
+    loss[0] = -layer3_out[label[0]];
     if (!ag_all_finite(loss, 1)) {
         return MNIST_ERR_LOSS;
     }
 
     /* ---- backward: layer2 ---- */
-    /* 5  d_layer2_out[1,10] = softmax(layer2_out, axes=(1,)) - one_hot(label, 10); from loss_exp_shifted,
-     *            loss_exp_sum */
-    float *const d_layer2_out = t->arena + 64; /* [1,10] in place of loss_exp_shifted */
+    /* 6  d_layer2_out[1,10] = softmax(layer2_out, axes=(1,)) - one_hot(label, 10);
+     *            from layer3_exp_shifted, layer3_exp_sum */
+    float *const d_layer2_out = t->arena + 64; /* [1,10] in place of layer3_exp_shifted */
     {
-        const float inv_sum = 1.0f / loss_exp_sum[0];
+        const float inv_sum = 1.0f / layer3_exp_sum[0];
         const int32_t chosen = (int32_t)label[0];
         for (int32_t i = 0; i < 10; i++) {
-            d_layer2_out[i] = loss_exp_shifted[i] * inv_sum + (float)-((int32_t)(chosen == i));
+            d_layer2_out[i] = layer3_exp_shifted[i] * inv_sum + (float)-((int32_t)(chosen == i));
         }
     }
 
-    /* 6  d_layer1_out[1,32] = d_layer2_out[1,10] . layer2_weight[10,32] */
-    float *const d_layer1_out = t->arena + 32; /* [1,32] memory of steps 6 to 9 */
+    /* 7  d_layer1_out[1,32] = d_layer2_out[1,10] . layer2_weight[10,32] */
+    float *const d_layer1_out = t->arena + 32; /* [1,32] memory of steps 7 to 10 */
     ag_gemv_t_f32_ref(t->layer2_weight, 32, d_layer2_out, d_layer1_out, 10, 32, 1.0f, 0.0f, NULL);
 
-    /* 7  layer2_weight[10,32] -= lr * d_layer2_out[10,1] . layer1_out[1,32] */
+    /* 8  layer2_weight[10,32] -= lr * d_layer2_out[10,1] . layer1_out[1,32] */
     ag_ger_f32_ref(t->layer2_weight, 32, d_layer2_out, layer1_out, 10, 32, -lr, 1.0f);
 
     /* ---- backward: layer0 ---- */
-    /* 8  d_layer0_out[1,32] = d_layer1_out * layer1_out * (1.0 - layer1_out) */
+    /* 9  d_layer0_out[1,32] = d_layer1_out * layer1_out * (1.0 - layer1_out) */
     float *const d_layer0_out = t->arena + 32; /* [1,32] in place of d_layer1_out */
     for (int32_t i = 0; i < 32; i++) {
         d_layer0_out[i] = d_layer1_out[i] * layer1_out[i] * (1.0f - layer1_out[i]);
     }
 
-    /* 9  layer0_weight[32,784] -= lr * d_layer0_out[32,1] . x[1,784] */
+    /* 10 layer0_weight[32,784] -= lr * d_layer0_out[32,1] . x[1,784] */
     ag_ger_f32_ref(t->layer0_weight, 784, d_layer0_out, x, 32, 784, -lr, 1.0f);
     return MNIST_OK;
 }

@@ -49,7 +49,7 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
     float *const loss_exp_shifted_row = t->arena + 74; /* [2] memory of step 1 */
     {
         float total = 0.0f;
-        const float d_total = 1.0f / (float)n;
+        const float d_nll = 1.0f / (float)n;
         for (int32_t i = 0; i < n; i++) {
             const float x_0 = x[i * 2 + 0];
             const float x_1 = x[i * 2 + 1];
@@ -91,7 +91,7 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
             const int32_t chosen = (int32_t)label[i];
             for (int32_t j = 0; j < 2; j++) {
                 d_layer2_out[i * 2 + j] =
-                        (loss_exp_shifted_row[j] * inv_sum + (float)-((int32_t)(chosen == j))) * d_total;
+                        (loss_exp_shifted_row[j] * inv_sum + (float)-((int32_t)(chosen == j))) * d_nll;
             }
             const float d_layer2_out_0 = d_layer2_out[i * 2 + 0];
             const float d_layer2_out_1 = d_layer2_out[i * 2 + 1];
