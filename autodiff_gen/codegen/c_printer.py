@@ -23,7 +23,7 @@ _CUT |= {"==": 2, "!=": 2, "<": 2, "<=": 2, ">": 2, ">=": 2, "+": 3, "-": 3, "*"
 _NESTED = 18
 _BETWEEN_WORDS = 24
 _IN_SUBSCRIPT = 100
-_LINE = 12  # less than a cut in parentheses or in a product
+_LINE = 12  # the penalty of each line: less than a cut in parentheses or in a product
 
 
 def folded(text: str, width: int = WIDTH - 4, indent: str = " " * 8) -> list[str]:

@@ -34,7 +34,7 @@ from .program_regions import state_parts
 from .source import Source, source_of
 from .stack import stack_bounds, stack_line
 
-_COMPILED = Path(__file__).parent / "__pycache__"  # of the templates too
+_COMPILED = Path(__file__).parent / "__pycache__"  # bytecode, of the templates too
 
 
 @functools.cache  # compiling them takes longer than rendering

@@ -37,7 +37,7 @@ def spaces_of(board: Board | None, ram: Ram) -> tuple[Space, ...]:
     for s in own:
         sizes.append(min(s.bytes, left))
         left -= sizes[-1]
-    sizes[0] += left  # more than the board has is taken to be there
+    sizes[0] += left  # bytes beyond all regions of the board count as bytes of the main region
     return tuple(replace(s, bytes=size) for s, size in zip(own, sizes, strict=True) if size or s.states)
 
 

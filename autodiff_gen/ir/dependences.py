@@ -167,7 +167,7 @@ def _is_arithmetic(node: Node) -> bool:
 
 def _updates(node: Node, reader: Node) -> bool:
     """Whether a node is part of the arithmetic of the update that its reader belongs to."""
-    if isinstance(reader.op.lower, Reduce):  # the terms of a sum that are nowhere stored
+    if isinstance(reader.op.lower, Reduce):  # the terms of a sum, which are not stored
         return _has_outer_terms(node)
     same = isinstance(node.op.lower, (Elementwise, Reduce, RowContraction))
     return same and _size(node) == _size(reader)

@@ -24,7 +24,7 @@ from .types import DType, planned, planned_size
 
 Range: TypeAlias = tuple[float, float]
 ANY: Range = (-math.inf, math.inf)  # of floats: NaN too
-DEPTH = 4  # conditions inside one another that narrow a range: a limit of compile time
+DEPTH = 4  # nested conditions that narrow a range: a limit of compile time
 
 # The range of x where `x OP y` holds, from the ranges of x and y
 _HOLDS = {

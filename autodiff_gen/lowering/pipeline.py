@@ -128,7 +128,7 @@ FUSE: tuple[Stage, ...] = (
     on_entries(fuse_calls),  # compute a convolution and the pooling of its result in one kernel
     on_entries(inline_small_matmul),  # let small products join the loops around them
     on_entries(select_column_sums),  # let a kernel add up values that are in memory anyway
-    on_entries(accumulate_gradients),  # let each product of a sum be added to it by its kernel
+    on_entries(accumulate_gradients),  # let the kernel of each product in a sum add it to the sum
     on_entries(fuse_optimizer),  # W - lr * (a . b) accumulates into W; other rules read rows of gradients
     on_entries(copy_images),  # copy windows of few channels, and images whose border cuts windows
     on_entries(fuse_epilogues),  # let bias, residual and ReLU join the kernel before them
@@ -139,7 +139,7 @@ FUSE: tuple[Stage, ...] = (
     on_entries(rematerialize),  # compute elementwise values again in the backward pass
     on_entries(pack_masks),  # store one bit of a value that the backward pass compares with limits
     on_entries(snapshot_states),  # copy parameters whose gradient would wait for their last reader
-    on_entries(whole_gradients),  # compute these gradients in one call where the arena has room
+    on_entries(whole_gradients),  # compute gradients in one call instead of by rows, where the arena has room
 )
 
 # To a graph within the budget of RAM.

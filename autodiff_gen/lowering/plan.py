@@ -35,7 +35,7 @@ class Placed:
     pool: str  # "float" or "int"
     offset: int = -1
     arena: str = ""  # the region whose arena it is in; empty: the arena of its pool, in the main region
-    over: Placed | None = None  # the larger buffer whose offset it has; that one's last step writes it
+    over: Placed | None = None  # the larger buffer at its offset, whose last step writes this one
 
     @property
     def root(self) -> Placed:

@@ -145,12 +145,10 @@ class EntryRecord:
     inputs: Mapping[str, str]  # their types
     outputs: Mapping[str, str]
     instructions: float  # about how many a call executes
-    network_bound: int = (
-        0  # products stored once, all between them computed where it is read; 0: none is stored
-    )
+    network_bound: int = 0  # bytes (lowering/arena/network_bound.py); 0 without stored products
     strips: tuple[Strips, ...] = ()
     samples: int = 0  # of a micro-batch at most, where the batch is divided
-    divided_for: str = ""
+    divided_for: str = ""  # the reason, in words: a budget or a cache
 
     @property
     def arena_bytes(self) -> int:
