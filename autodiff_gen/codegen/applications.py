@@ -33,7 +33,7 @@ class Application:
     @property
     def says_more(self) -> bool:
         """Whether the call says more than its formula: it made several nodes, and these read positions along an axis,
-        or reduce an axis in another way than a sum of products."""
+        or reduce a value other than a product."""
         positions = any(isinstance(v.base.node.op.lower, Iota) for n in self.nodes for v in n.operands)
         reducing = [n for n in self.nodes if isinstance(n.op.lower, Reduce)]
         sums = any(n.operands[0].node.op.powers != (1, 1) for n in reducing)

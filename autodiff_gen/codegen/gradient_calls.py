@@ -15,8 +15,8 @@ MOST = 6  # operations of a gradient that is shown as a formula
 
 
 def gradient_call(v: Value, nodes: Sequence[Node], outer: Mapping[Value, Value]) -> Application | None:
-    """The application `f_backward(...)` of a call of f. Its value v is the gradient of the call's first argument, or a
-    term of that gradient. None unless the step computes v by a long formula from one gradient, arguments of the call
+    """The application `f_backward(...)` that computes v: the gradient of the first argument of a call of f, or a term
+    of this gradient. None unless the step computes v by a long formula from one gradient, arguments of the call
     and values that the call saved. nodes: of the step;
     outer: as for `application`."""
     label = v.node.origin.labels.get(v.index)

@@ -67,8 +67,8 @@ def _ranges(window: Strided, whole: Strided) -> Ranges:
 
 
 def _same_iteration(loop: Body, a: tuple[Index, ...], b: tuple[Index, ...]) -> bool:
-    """Whether both places have the variable of a loop as the index along one axis: then they are never the same element
-    in different iterations."""
+    """Whether both places have the variable of a loop, or of the loop over the elements of its blocks, as the index
+    along one axis: then they are never the same element in different iterations."""
 
     def is_of(i: Index) -> bool:
         return i is not None and i.is_variable and (i.home is loop or i.home.of is loop)
