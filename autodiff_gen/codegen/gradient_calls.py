@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import combinations
 
 from ..ir.names import PART
 from ..ir.node import CONST, Node, Value
@@ -23,8 +24,10 @@ def gradient_call(v: Value, nodes: Sequence[Node], outer: Mapping[Value, Value])
     if label is None or label.gradient_of is None or not _is_gradient(v.node.origin):
         return None
     for call in _from_outermost(v.node.origin.call):
-        first = next((a for a in call.given.values() if isinstance(a, Value)), None)
-        if first is None or not _is_term(label.gradient_of, first):
+        given = [a for a in call.given.values() if isinstance(a, Value)]
+        if any(same(a, b) for a, b in combinations(given, 2)):
+            continue  # values of one module, as if they were one argument
+        if not given or not _is_term(label.gradient_of, given[0]):
             continue
         read = _read(v, call, outer)
         if read is not None and _is_only_term(v, call, nodes, outer):

@@ -501,3 +501,24 @@ def test_formulas_are_true(case: str, longest: int, monkeypatch: pytest.MonkeyPa
         np.testing.assert_allclose(
             known[name].reshape(array.shape), array, rtol=1e-6, atol=1e-6, err_msg=name
         )
+
+
+class Siamese(nn.Module):
+    """One layer for both arguments of a function."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(6, 8)
+
+    def forward(self, a, b):  # type: ignore[no-untyped-def]
+        return F.cosine_similarity(self.fc(a), self.fc(b), 1)
+
+
+def test_arguments_of_one_name_are_no_arguments_of_a_gradient() -> None:
+    made = ag.Model.supervised(
+        Siamese(),
+        [ag.Input(name, (4, 6)) for name in ("a", "b")],
+        nn.MSELoss(),
+        optim.SGD(lr=0.1),
+    )
+    assert "cosine_similarity_backward" not in emit(compile_model(made, "m"))["m.c"]
