@@ -18,13 +18,17 @@ _KEYWORDS = """
 """
 KEYWORDS = frozenset(_KEYWORDS.split())
 
-# Names that generated functions use for themselves, and C library functions that a local must not hide.
+# Names that generated functions use for themselves, and functions and macros of the C library (all of C99's <math.h>),
+# which no local may hide and no function may define again.
 _OURS = "t n lr i j k l p q r s ctx before_arena arena int_arena seed status read write header"
 OURS = frozenset(_OURS.split())
 _LIBRARY = """
-         abs acos asin atan ceil cos cosh div exp exp2 expm1 fabs floor fma fmax fmin fmod frexp free gamma
-    index j0 j1 jn     ldexp lgamma log log10 log1p log2 malloc memcpy memset modf pow printf puts remainder
-    rint round scanf signal sin sinh     sqrt stdin stdout stderr tan tanh time trunc y0 y1 yn
+    abs acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh div drem erf erfc exp exp10 exp2
+    expm1 fabs fdim finite floor fma fmax fmin fmod fpclassify free frexp gamma hypot ilogb index isfinite
+    isgreater isgreaterequal isinf isless islessequal islessgreater isnan isnormal isunordered j0 j1 jn ldexp
+    lgamma llrint llround log log10 log1p log2 logb lrint lround malloc memcpy memset modf nan nearbyint
+    nextafter nexttoward pow pow10 printf puts rand remainder remquo rint round scalbln scalbn scanf select
+    signal signbit significand sin sincos sinh sqrt stderr stdin stdout tan tanh tgamma time trunc y0 y1 yn
 """
 LIBRARY = frozenset(_LIBRARY.split()) | {f"{name}f" for name in _LIBRARY.split()}
 _TYPES = "int8_t uint8_t int16_t uint16_t int32_t uint32_t int64_t uint64_t size_t ptrdiff_t float_t double_t"

@@ -1,9 +1,10 @@
-"""Names of a model that headers of a platform or of programs define as macros: the C compiles after these headers."""
+"""Names that headers of a platform, of programs or of the C library use too: the C compiles after these headers."""
 
 from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -13,11 +14,11 @@ from checkout import ROOT
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
-from autodiff_gen import optim
+from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.errors import ModelError
-from autodiff_gen.ir.identifiers import KEYWORDS, Scope, is_reserved, may_be_macro
+from autodiff_gen.ir.identifiers import KEYWORDS, LIBRARY, Scope, is_reserved, may_be_macro
 from autodiff_gen.model.loader import load_model
 
 MACROS = ROOT / "tests/c/platform_macros.h"
@@ -27,6 +28,11 @@ NAMES = sorted(
     | {"errno", "stdin", "stderr", "fd_set", "sa_handler", "linux", "unix", "EOF", "I", "Serial2", "PB_7"}
 )
 IN, OUT = ("INPUT", "GPIOA", "round", "stdin"), ("OUTPUT", "min", "TWO_PI", "DEFAULT")
+
+
+class Asinh(nn.Module):
+    def forward(self, x: ag.Value) -> ag.Value:
+        return F.asinh(x)
 
 
 @cache
@@ -101,22 +107,42 @@ def test_the_headers_compile_after_those_of_a_platform(
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def messages(text: Mapping[str, str], name: str, folder: Path, *options: str) -> str:
+    """What gcc says about a file of a program."""
+    for file, lines in text.items():
+        (folder / file).write_text(lines)
+    folders = [f"-I{ROOT / f}" for f in ("runtime", "kernels/ref", "kernels")]
+    words = ["gcc", "-std=gnu11", *options, *folders, "-fsyntax-only", str(folder / name)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode == 0) == (done.stderr == "")
+    return done.stderr
+
+
 @pytest.mark.cc
-def test_the_code_compiles_where_the_build_includes_such_a_header_first(tmp_path: Path) -> None:
-    for name, text in files().items():
-        (tmp_path / name).write_text(text)
-    for name in ("net.c", "net_params.c"):
-        words = [
-            "gcc",
-            "-std=gnu11",
-            "-include",
-            str(MACROS),
-            *(f"-I{ROOT / f}" for f in ("runtime", "kernels/ref", "kernels")),
-        ]
-        done = subprocess.run(
-            [*words, "-fsyntax-only", str(tmp_path / name)], capture_output=True, text=True, check=False
-        )
-        assert (done.returncode, done.stderr) == (0, "")
+@pytest.mark.parametrize("name", ["net.c", "net_params.c"])
+def test_the_code_compiles_where_the_build_includes_such_a_header_first(name: str, tmp_path: Path) -> None:
+    assert messages(files(), name, tmp_path, "-include", str(MACROS)) == ""
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("compiler", ["arm-none-eabi-gcc", "gcc"])
+def test_functions_of_the_c_library_are_known(compiler: str) -> None:
+    """A function of loops may get the name of any function of this library."""
+    headers = "".join(f"#include <{name}.h>\n" for name in ("math", "stdio", "stdlib", "string"))
+    words = [compiler, "-std=gnu11", "-D_GNU_SOURCE", "-E", "-xc", "-"]
+    done = subprocess.run(words, input=headers, capture_output=True, text=True, check=True)
+    declared = set(re.findall(r"\b(\w+) ?\(", done.stdout)) & {*F.__all__}
+    assert {"asinh", "atan2", "rand"} <= declared
+    assert declared - LIBRARY == set()
+
+
+@pytest.mark.cc
+def test_a_function_of_loops_has_another_name_than_one_of_the_c_library(tmp_path: Path) -> None:
+    net = nn.Sequential(nn.Linear(24, 32, bias=False), Asinh(), nn.Linear(32, 24, bias=False), Asinh())
+    model = ag.Model.supervised(net, input=(16, 24), loss=nn.MSELoss(), optimizer=optim.SGD(lr=0.01))
+    text = emit(compile_model(model, "net"))
+    assert "asinh_array(" in text["net.c"]
+    assert messages(text, "net.c", tmp_path) == ""
 
 
 @pytest.mark.parametrize(
