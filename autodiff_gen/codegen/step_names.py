@@ -11,17 +11,14 @@ their ops and the parameters that they read: `bias_add`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
-from itertools import groupby
+from collections.abc import Iterator, Mapping, Set
 
 from ..ir.node import CONST, STATE, Node
 from ..ir.op_kinds import Assemble, Elementwise, Extent, Iota, View
-from ..ir.origin import BACKWARD, UPDATE, FunctionCall
-from ..lowering.loops.role_names import StepName
+from ..ir.origin import FunctionCall
+from ..lowering.loops.role_names import PHASES, StepName, joined
 from ..lowering.plan import EntryPlan, Step
 
-MOST = 3  # functions in a name: the last ones
-PHASES = {BACKWARD: "backward", UPDATE: "update"}  # that a name tells
 Key = tuple[FunctionCall, str]  # a call, and the phase in which nodes of it are computed
 
 
@@ -35,9 +32,11 @@ def step_names(plan: EntryPlan) -> Mapping[str, StepName]:
     for number, step in reversed(steps):
         if step.nest is None:
             call = step.node.origin.call
-            found[number] = StepName(step.node.op.name if call is None else call.function, False)
+            name = step.node.op.name if call is None else call.function
+            found[number] = StepName(name, False, ((name, ""),), ((step.node.op.name, ""),))
             continue
         words: list[tuple[str, str]] = []
+        functions: list[tuple[str, str]] = []
         ops: list[tuple[str, str]] = []
         last: Key | None = None
         own: set[Key] = set()
@@ -45,12 +44,14 @@ def step_names(plan: EntryPlan) -> Mapping[str, StepName]:
             key = _outermost(node, kernels)
             function = None if key is None else (key[0].function, PHASES.get(key[1], ""))
             words.append(function or (_op(node, step), ""))
-            ops.append(function or (node.op.name, ""))
+            ops.append((node.op.name, ""))
+            functions.append(function or ops[-1])
             if key is not None:
                 last = key
                 own.add(key)
         is_kept = states.issuperset(step.node.results)
-        found[number] = StepName(_joined(words) or _moved(step), is_kept or last in later, _joined(ops))
+        is_part = is_kept or last in later
+        found[number] = StepName(joined(words) or _moved(step), is_part, tuple(functions), tuple(ops))
         if not is_kept:
             later |= own
     return found
@@ -63,7 +64,7 @@ def called_in_region(step: Node) -> str:
     around = list(_around(step.origin.call))
     outside = {(call, n.origin.phase) for n in nodes for call in around}
     keys = [key for n in nodes if (key := _outermost(n, outside)) is not None]
-    return _joined([(call.function, PHASES.get(phase, "")) for call, phase in keys])
+    return joined([(call.function, PHASES.get(phase, "")) for call, phase in keys])
 
 
 def _computing(step: Step) -> Iterator[Node]:
@@ -108,16 +109,3 @@ def _op(node: Node, step: Step) -> str:
     states = [v.node.attrs["state"] for v in outer if v.node.op is STATE]
     roles = [s.name.rpartition(".")[2] for s in states if s.role == "parameter"]
     return "_".join([*dict.fromkeys(roles), node.op.name])
-
-
-def _joined(words: Sequence[tuple[str, str]]) -> str:
-    """`batch_norm_relu_backward` of relu and batch_norm, whose gradients are computed in this order. A gradient that
-    recomputes its function is named only after the gradient."""
-    parts = []
-    backward = PHASES[BACKWARD]
-    once = [w for w in dict.fromkeys(words) if w[1] or (w[0], backward) not in words]
-    for phase, group in groupby(once[-MOST:], lambda word: word[1]):
-        functions = [function for function, _ in group]
-        parts += functions[::-1] if phase == backward else functions
-        parts += [phase] if phase else []
-    return "_".join(parts)

@@ -58,7 +58,7 @@ def step(number: int, *statements: c.Statement) -> c.Statements:
 def made(
     *steps: c.Statements, cost: CostTable = M4F
 ) -> tuple[tuple[c.Statements, ...], list[CommonFunction]]:
-    names = {number: StepName(f"step{number}", number == "7") for number in NUMBERS}
+    names = {number: StepName(f"step{number}", number == "7", (("scaled", ""),)) for number in NUMBERS}
     entry = EntrySteps("train_step", steps, {v.name: v for v in ARGUMENTS}, names)
     (changed,), functions = outlined([entry], ["table"], cost)
     return changed, functions
@@ -81,9 +81,9 @@ def test_loops_that_differ_in_names() -> None:
     ]
     assert PRINTER.lines(first[1:]) == [
         "float *const fc1_out = t->arena + 32; /* [64] */",
-        "step1(x, fc1_out);",
+        "scaled(x, fc1_out);",
     ]
-    assert PRINTER.lines(second[2:]) == ["step1(fc1_out, fc2_out);"]
+    assert PRINTER.lines(second[2:]) == ["scaled(fc1_out, fc2_out);"]
 
 
 OTHER_NUMBERS = step(2, B, scaled(c.Name("fc2_out"), c.Name("fc1_out"), c.Literal("0.5f"), 60))
@@ -103,8 +103,8 @@ def test_loops_that_differ_in_names_and_numbers() -> None:
         "    out[i] = out[i] * 3.0f;",
         "}",
     ]
-    assert PRINTER.lines(first[2:]) == ["step1(x, fc1_out, 64, 2.0f);"]
-    assert PRINTER.lines(second[2:]) == ["step1(fc1_out, fc2_out, 60, 0.5f);"]
+    assert PRINTER.lines(first[2:]) == ["scaled(x, fc1_out, 64, 2.0f);"]
+    assert PRINTER.lines(second[2:]) == ["scaled(fc1_out, fc2_out, 60, 0.5f);"]
 
 
 def scaled_twice(target: c.Expr, source: c.Expr, factor: c.Expr, count: int) -> c.Statements:
@@ -173,7 +173,7 @@ def test_a_result_in_place_of_an_operand() -> None:
     in_place = step(2, B, C, scaled(c.Name("fc2_act"), c.Name("fc2_out"), TWO))
     (_, second), (function,) = made(FIRST, in_place)
     assert function.parameters == (c.Parameter("const float *", "x"), c.Parameter("float *", "out"))
-    assert PRINTER.lines(second[3:]) == ["step1(fc2_out, fc2_act);"]
+    assert PRINTER.lines(second[3:]) == ["scaled(fc2_out, fc2_act);"]
 
 
 def test_single_loops_of_steps_become_functions() -> None:
@@ -187,8 +187,8 @@ def test_single_loops_of_steps_become_functions() -> None:
         (A,), step(1, common[0], other), step(2, common[1]), step(3, last, common[0], common[0])
     )
     assert function.callers == tuple(("train_step", k) for k in "1233")
-    assert PRINTER.lines(first[1:]) == ["step1_out(x, fc1_out, 64);", *PRINTER.lines((other,))]
-    assert PRINTER.lines(second[1:]) == ["step1_out(x, fc1_out, 60);"]
+    assert PRINTER.lines(first[1:]) == ["scaled_out(x, fc1_out, 64);", *PRINTER.lines((other,))]
+    assert PRINTER.lines(second[1:]) == ["scaled_out(x, fc1_out, 60);"]
     assert len(PRINTER.lines(third[1:])) == 2 + len(PRINTER.lines((last,)))
 
 
@@ -202,13 +202,13 @@ def test_a_part_of_a_call_is_named_after_what_it_computes() -> None:
     """The last written array gives the name."""
     loops = scaled_twice(c.Member("t", "fc1_weight"), c.Name("x"), TWO, 64)
     _, (function,) = made(step(7, *loops), step(8, *loops))
-    assert function.name == "step7_weight"
+    assert function.name == "scaled_weight"
 
 
 def test_a_function_has_no_name_of_a_variable() -> None:
-    first = step(1, c.declare("float", "step1", c.number(0)), *FIRST[1:])
+    first = step(1, c.declare("float", "scaled", c.number(0)), *FIRST[1:])
     _, (function,) = made(first, SECOND)
-    assert function.name == "step1_2"
+    assert function.name == "scaled_2"
 
 
 def test_steps_of_a_loop_over_time_pass_its_variable() -> None:
@@ -222,7 +222,7 @@ def test_steps_of_a_loop_over_time_pass_its_variable() -> None:
     ]
     ((_, _, loop),), (function,) = made(step(1, A, counted("time_step", 5, tuple(inner))))
     assert isinstance(loop, c.For)
-    assert PRINTER.lines(loop.body)[1::2] == ["step1_1(x, fc1_out, time_step);"] * 2
+    assert PRINTER.lines(loop.body)[1::2] == ["scaled(x, fc1_out, time_step);"] * 2
     assert c.Parameter("int32_t", "time_step") in function.parameters
 
 

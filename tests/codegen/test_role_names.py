@@ -112,13 +112,31 @@ def test_functions_of_one_name_are_told_apart(case: str) -> None:
     assert function_names(groups, steps, [False, False]) == names
 
 
-def test_a_function_of_steps_with_different_parameters_is_named_after_their_ops() -> None:
-    steps = {
-        TRAIN: StepName("w1_add_relu", False, "add_relu"),
-        PREDICT: StepName("w0_add_relu", False, "add_relu"),
-    }
+def step(name: str, functions: str, ops: str) -> StepName:
+    words = [
+        tuple((word, "backward") if word[0] == "d" else (word, "") for word in text.split())
+        for text in (functions, ops)
+    ]
+    return StepName(name, False, *words)
+
+
+COMMON = {  # two steps that call a function, and the name of the function
+    "parameters differ": (step("w1_add_relu", "add relu", ""), step("w0_add_relu", "add relu", ""), "add_relu"),
+    "the last function": (step("norm_adam", "d_norm adam", "sum mul"), step("sum_adam", "sum adam", "sum mul"), "adam"),
+    "the first functions": (step("a_b_relu", "a b relu", ""), step("a_b", "a b", ""), "a_b"),
+    "a phase": (step("d_a_backward", "d_a", "where"), step("a", "a", "where max"), "where"),
+    "nothing": (step("relu", "relu", "max"), step("tanh", "tanh", "tanh"), "loops"),
+    "no name of C": (step("a_tanh", "a tanh", ""), step("tanh_b", "tanh b", ""), "tanh_array"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", COMMON)
+def test_a_function_of_different_steps_is_named_after_what_they_have_in_common(case: str) -> None:
+    first, other, name = COMMON[case]
     both = [loops(TRAIN, "x", "fc1_out"), loops(PREDICT, "x", "fc2_out")]
-    assert function_names([both, both[:1]], steps, [False, False]) == ["add_relu", "w1_add_relu"]
+    for steps in ({TRAIN: first, PREDICT: other}, {TRAIN: other, PREDICT: first}):
+        assert function_names([both], steps, [False]) == [name]
+    assert function_names([both[:1]], {TRAIN: first}, [False]) == [first.name]
 
 
 NUMBERS_OF = {  # a statement with the number 7, and the name of a parameter for it

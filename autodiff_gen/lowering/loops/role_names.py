@@ -8,28 +8,50 @@ d_lstm_h, d_lstm_c                              -> grad
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from ...ir.identifiers import LIBRARY
 from ...ir.names import Called
-from ...ir.origin import OUTPUT
+from ...ir.origin import BACKWARD, OUTPUT, UPDATE
 from ..c import c_ast as c
 from .common_form import Section, Variable
 
 OPERAND = "x"  # an operand that is the result of another layer
 OPERAND_GRADIENT = "d_x"  # a gradient that is computed from gradients of results
+LOOPS = "loops"  # of steps with nothing in common
 ROW = "row"  # the part of a value that scratch memory holds
+
+
+PHASES = {BACKWARD: "backward", UPDATE: "update"}  # that a name tells
+MOST = 3  # functions in a name: the last ones
+Words = tuple[tuple[str, str], ...]  # functions or ops, each with the word of its phase
 
 
 @dataclass(frozen=True)
 class StepName:
-    """The name of a step; is_part: another step computes the result of the call that the name ends with; ops: the name
-    without the parameters that the step reads."""
+    """The name of a step; is_part: another step computes the result of the call that the name ends with; functions: the
+    words of the name without the parameters that the step reads; ops: of a name that has ops in place of functions."""
 
     name: str
     is_part: bool
-    ops: str = ""
+    functions: Words = ()
+    ops: Words = ()
+
+
+def joined(words: Iterable[tuple[str, str]]) -> str:
+    """`batch_norm_relu_backward` of relu and batch_norm, whose gradients are computed in this order. A gradient that
+    recomputes its function is named only after the gradient."""
+    parts = []
+    found = list(dict.fromkeys(words))
+    backward = PHASES[BACKWARD]
+    once = [w for w in found if w[1] or (w[0], backward) not in found]
+    for phase, group in groupby(once[-MOST:], lambda word: word[1]):
+        functions = [function for function, _ in group]
+        parts += functions[::-1] if phase == backward else functions
+        parts += [phase] if phase else []
+    return "_".join(parts)
 
 
 def role_name(same: Sequence[Variable]) -> str:
@@ -116,12 +138,21 @@ def _entry_of(group: Sequence[Section]) -> str:
 
 
 def _function_name(group: Sequence[Section], steps: Mapping[tuple[str, str], StepName], is_part: bool) -> str:
-    """The name of a function: the name of its first step. Where the step is a part of a call, or the section is a part
-    of the step, the name ends in the last result that the section writes."""
-    first, *_ = group
-    step = steps[first.caller]
-    is_same = len({steps[section.caller].name for section in group}) == 1
-    called = step.name if is_same else step.ops or step.name
+    """The name of a function: the name of its steps, or the words that all names have in common. Where the first step
+    is a part of a call, or the section is a part of the step, the name ends in the last result that the section
+    writes."""
+    callers = [steps[section.caller] for section in group]
+    names = {step.name for step in callers}
+    called = names.pop() if len(names) == 1 else _common_name(callers)
     name = f"{called}_array" if called in LIBRARY else called
-    result = _result_of(group) if step.is_part or is_part else ""
+    result = _result_of(group) if callers[0].is_part or is_part else ""
     return f"{name}_{result}" if result else name
+
+
+def _common_name(steps: Sequence[StepName]) -> str:
+    """The functions that all steps compute, else their ops."""
+    for first, *others in ([s.functions for s in steps], [s.ops for s in steps]):
+        common = [word for word in first if all(word in words for words in others)]
+        if common:
+            return joined(common)
+    return LOOPS
