@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_query
+from .formulas import LET
 
 _KEEPS_NAN = ("{0} != {0}", "{acc0} != {acc0}", "{0} <= 0.0f ? 0.0f")  # in the templates of ops
 
@@ -21,15 +23,20 @@ def _holds_registers(node: Any) -> bool:
     return bool(sizes) and abs(node.step) > 1 and not node.blocks
 
 
+def _says(pattern: str) -> Callable[[Any], bool]:
+    """A test whether a comment matches a pattern."""
+    found = re.compile(pattern, re.MULTILINE)
+    return lambda node: isinstance(node, c.Comment) and found.search(node.text) is not None
+
+
 _LEGEND: tuple[tuple[Callable[[Any], bool], str], ...] = (
     (
         lambda node: isinstance(node, c.Declare) and node.is_pointer and node.comment.startswith("["),
         "Beside a pointer: its shape, and the steps that use its memory, for it or for values in place of it.",
     ),
-    (
-        lambda node: isinstance(node, c.Comment) and " . " in node.text,
-        "In comments a . b is a product of matrices, x' a transpose, and let defines a local value.",
-    ),
+    (_says(r" \. "), "In comments, a . b is a product of matrices."),
+    (_says(r"(?<=[\w\])])'(?!\w)"), "In comments, x' is the transpose of x."),
+    (_says(f"^{LET}"), "In comments, let defines a local value."),
     (
         lambda node: isinstance(node, c.For) and bool(node.blocks),
         "AG_BLOCKS(i, count, j, 8, ...): a loop over i = 0, 8, ... < count and j = 0 to 7; see ag_blocks.h.",
@@ -46,7 +53,8 @@ _LEGEND: tuple[tuple[Callable[[Any], bool], str], ...] = (
 
 
 def legend(steps: Sequence[c.Statements]) -> str:
-    """The comment for a file with these steps; empty where they have nothing to explain."""
+    """The comment for a file with these steps; empty where they have nothing to explain. Comments of functions repeat
+    formulas of their callers, so they say nothing that a step does not say."""
     nodes = list(c_query.nodes(steps))
     said = [told for occurs, told in _LEGEND if any(map(occurs, nodes))]
     return "\n".join(["How to read this file:", *said]) if said else ""

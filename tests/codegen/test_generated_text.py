@@ -185,7 +185,11 @@ MAXIMUM = c.Template("({0} > {1} || {0} != {0}) ? {0} : {1}", (AT, AT), 0, (0, 0
 LEGEND: dict[str, tuple[c.Statement, str]] = {  # a statement, and how the legend of a file with it begins
     "a pointer": (c.Declare("float *", (("x", VECTOR),), True, "[8] memory of step 1"), "Beside a pointer"),
     "another pointer": (c.Declare("float *", (("x", VECTOR),), True, "read before it is overwritten"), ""),
-    "a product": (c.Comment("y[2,4] = x[2,3] . w[3,4]", "1"), "In comments"),
+    "a product": (c.Comment("y[2,4] = x[2,3] . w[3,4]", "1"), "In comments, a . b"),
+    "a transpose": (c.Comment("y[2,4] = (x[4,2] + w)'", "1"), "In comments, x'"),
+    "a possessive": (c.Comment("the layer's bias", "1"), ""),
+    "a local value": (c.Comment("let a = x + w\ny[2,4] = a / exp(a)", "1"), "In comments, let"),
+    "let in a line": (c.Comment("y[2,4] = let x", "1"), ""),
     "no product": (c.Comment("y[2,4] = x", "1"), ""),
     "blocks": (counted("i", 8, (), blocks=(c.BlockOperand("x_block", VECTOR, True, False),)), "AG_BLOCKS("),
     "registers": (counted("i", 8, (c.Array("float", "sums", 4, "0.0f"),), step=4), "A loop that moves"),
@@ -205,6 +209,19 @@ def test_a_file_explains_what_occurs_in_it(case: str) -> None:
     assert (
         said.startswith(f"How to read this file:\n{begins}") and said.count("\n") == 1 if begins else not said
     )
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_file_explains_the_marks_in_its_comments(model: str) -> None:
+    """Also the marks in comments of functions that steps have in common."""
+    legends, others = [], []
+    for comment in re.findall(r"/\*.*?\*/", source(model), re.DOTALL):
+        (legends if comment.startswith("/* How to read") else others).append(comment)
+    (explained,) = legends
+    text = "\n".join(others)
+    marks = {"a . b": r"[\w\])] \. [\w(]", "x'": r"[\w\])]'(?!\w)", "let": r"^ *(?:/\*|\*)[ \d.]* let "}
+    occur = {mark for mark, pattern in marks.items() if re.search(pattern, text, re.MULTILINE)}
+    assert {mark for mark in marks if f"In comments, {mark} " in explained} == occur
 
 
 def test_comments_of_declarations_are_in_one_column() -> None:

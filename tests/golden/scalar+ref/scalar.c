@@ -10,6 +10,9 @@
 #include "ag_math.h"
 #include "ag_status.h"
 
+/* How to read this file:
+ * In comments, let defines a local value. */
+
 /* Does not compile where the struct would be laid out otherwise than planned. */
 typedef char scalar_size_is_as_planned[sizeof(scalar_work) == SCALAR_WORK_BYTES ? 1 : -1];
 

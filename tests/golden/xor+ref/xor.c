@@ -14,7 +14,9 @@
 
 /* How to read this file:
  * Beside a pointer: its shape, and the steps that use its memory, for it or for values in place of it.
- * In comments a . b is a product of matrices, x' a transpose, and let defines a local value.
+ * In comments, a . b is a product of matrices.
+ * In comments, x' is the transpose of x.
+ * In comments, let defines a local value.
  * A maximum, a minimum and ReLU keep a NaN: hence tests as x != x, and x <= 0.0f ? 0.0f : x. */
 
 /* Does not compile where the struct would be laid out otherwise than planned. */
