@@ -238,10 +238,13 @@ def _network(entry: EntryRecord, report: Report, bench: Mapping[str, Any]) -> st
 
 
 def _work(report: Report, bench: Mapping[str, Any]) -> Work | None:
-    """The work of a training step, counted by `bench` or estimated; None of functions."""
+    """The work of a training step, counted by `bench` or estimated; None for a program without one."""
+    step = next((e for e in report.entries if e.name == "train_step"), None)
+    if step is None:
+        return None
     if bench:
         return report.work_of(bench["instructions_per_step"], bench["cycles_per_step"])
-    return next((report.work(e) for e in report.entries if e.name == "train_step"), None)
+    return report.work(step)
 
 
 @dataclass(frozen=True)

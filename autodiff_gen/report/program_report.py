@@ -55,7 +55,7 @@ class Work:
 
 def three_digits(x: float) -> str:
     """A number with three digits, or all digits before the point."""
-    return f"{x:,.3g}" if x < 1000 else f"{x:,.0f}"
+    return f"{x:,.3g}" if x < 999.5 else f"{x:,.0f}"
 
 
 @dataclass(frozen=True)
