@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import DataError
+from ..errors import DataError, counted
 from ..reading.limits import TEXT
 from ..reading.regular import read_text
 from ..report.loss_picture import MOST, Curve, Panel, loss_picture, means
@@ -16,15 +15,16 @@ from ..report.text_table import table
 from .log import COLUMNS
 
 LONGEST = 40  # characters of a name in the picture
+LARGEST = 3.4028235e38  # of a float32
 
 
 @dataclass(frozen=True)
 class LoggedRow:
-    """A row of a log."""
+    """A row of a log. Its loss and accuracy are finite; None: they were not."""
 
     step: int
     epoch: int
-    loss: float
+    loss: float | None
     accuracy: float | None
     seconds: float
 
@@ -44,32 +44,34 @@ class LoggedRun:
 
 def read_runs(paths: Sequence[Path]) -> list[LoggedRun]:
     """The logs, with names that differ. Raises DataError."""
-    if len(paths) > MOST:
-        raise DataError(f"log: {len(paths)} runs, but a picture has at most {MOST} that can be told apart")
     stems = [path.stem for path in paths]
-    names = [p.stem if stems.count(p.stem) == 1 else str(p.with_suffix("")) for p in paths]
-    for path, name in zip(paths, names, strict=True):
-        if names.count(name) > 1:
+    runs: dict[str, LoggedRun] = {}
+    for path in paths:
+        if paths.count(path) > 1:
             raise DataError(f"{path}: is given twice")
-    return [LoggedRun(name[-LONGEST:], _rows(path)) for path, name in zip(paths, names, strict=True)]
+        name = path.stem if stems.count(path.stem) == 1 else str(path.with_suffix(""))
+        numbers = ("", *(f" ({k})" for k in range(2, len(paths) + 1)))
+        names = (f"{name[-LONGEST + len(number) :]}{number}" for number in numbers)
+        free = next(name for name in names if name not in runs)
+        runs[free] = LoggedRun(free, _rows(path))
+    return [*runs.values()]
 
 
 def _rows(path: Path) -> list[LoggedRow]:
-    """The end of a process may have cut the last row."""
-    head, *lines = list(csv.reader(read_text(path, DataError, TEXT).splitlines())) or [[]]
+    """The whole rows: the end of a process may have cut the last one, which then has no end of line."""
+    text = read_text(path, DataError, TEXT)
+    head, *lines = list(csv.reader(text.splitlines())) or [[]]
     if tuple(head) != COLUMNS:
         raise DataError(f"{path}: is no log: its first line is not {','.join(COLUMNS)}, which --log writes")
     rows: list[LoggedRow] = []
-    for number, words in enumerate(lines, 2):
+    for number, words in enumerate(lines if text.endswith("\n") else lines[:-1], 2):
         row = _row(words)
-        if row is None and number == len(lines) + 1 and rows:
-            break
         if row is None or (rows and row.step <= rows[-1].step):
             raise DataError(f"{path}: line {number} is no row of a log, or not in order")
         rows.append(row)
     if not rows:
         raise DataError(f"{path}: has no row yet")
-    if not any(math.isfinite(row.loss) for row in rows):
+    if all(row.loss is None for row in rows):
         raise DataError(f"{path}: no loss is finite")
     return rows
 
@@ -77,25 +79,31 @@ def _rows(path: Path) -> list[LoggedRow]:
 def _row(words: Sequence[str]) -> LoggedRow | None:
     try:
         step, epoch, loss, _, accuracy, seconds = words
-        row = LoggedRow(
-            int(step), int(epoch), float(loss), float(accuracy) if accuracy else None, float(seconds)
-        )
+        time = _finite(seconds)
+        if time is None or int(step) < 0 or _finite(step) is None or _finite(epoch) is None:
+            return None
+        return LoggedRow(int(step), int(epoch), _finite(loss), _finite(accuracy) if accuracy else None, time)
     except ValueError:
         return None
-    return row if row.step >= 0 and math.isfinite(row.seconds) else None
+
+
+def _finite(word: str) -> float | None:
+    """A number that float32 can hold, None for others, such as nan. Raises ValueError."""
+    x = float(word)
+    return x if abs(x) <= LARGEST else None
 
 
 def compared(runs: Sequence[LoggedRun]) -> str:
     """A row for each run."""
     rows = []
     for run in runs:
-        finite = [row.loss for row in run.rows if math.isfinite(row.loss)]
+        finite = [row.loss for row in run.rows if row.loss is not None]
         accuracies = [row.accuracy for row in run.rows if row.accuracy is not None]
         last = run.rows[-1]
         rows.append(
             (
                 run.name,
-                f"{last.step:,} {run.unit}s",
+                counted(last.step, run.unit),
                 f"{finite[0]:.4g}",
                 f"{sum(finite[-len(finite) // 10 :]) / len(finite[-len(finite) // 10 :]):.4g}",
                 f"{min(finite):.4g}",
@@ -108,15 +116,18 @@ def compared(runs: Sequence[LoggedRun]) -> str:
 
 
 def picture(runs: Sequence[LoggedRun], by: str) -> str:
-    """The losses, and the accuracies where a run has some. Raises DataError for runs that count different things."""
+    """The losses, and the accuracies where a run has some. Raises DataError for too many runs, and for steps of
+    runs that count different things."""
+    if len(runs) > MOST:
+        raise DataError(f"log: {len(runs)} runs, but a picture has at most {MOST} that can be told apart")
     units = {run.unit: run for run in runs}
-    if len(units) > 1 and by != "seconds":
+    if len(units) > 1 and by == "step":
         counts = " and ".join(f"{run.name} counts {unit}s" for unit, run in units.items())
-        raise DataError(f"log: {counts}, which are not comparable: compare them by the time, --by seconds")
+        raise DataError(f"log: {counts}, which are not comparable: give --by epoch or --by seconds")
     unit = next(iter(units)) if by == "step" else by
     losses, sizes = [], set()
     for run in runs:
-        points = [(_at(row, by), row.loss) for row in run.rows if math.isfinite(row.loss)]
+        points = [(_at(row, by), row.loss) for row in run.rows if row.loss is not None]
         drawn, size = means(points)
         sizes.add(size)
         losses.append(Curve(run.name, drawn))

@@ -67,7 +67,8 @@ def _draw(picture: Picture, panel: Panel, names: Sequence[str], y: float) -> flo
     floor = top + HEIGHT
     xs = [px for curve in panel.curves for px, _ in curve.points]
     ys = [py for curve in panel.curves for _, py in curve.points]
-    low, high = min(0.0, *ys), max(*ys, min(0.0, *ys) + 1e-12)
+    low = min(0.0, *ys)
+    high = max(ys) if max(ys) > low else low + max(1.0, abs(low))
     first, last = min(xs), max(xs)
     for tick in ticks(low, high):
         at = floor - HEIGHT * (tick - low) / (high - low)
@@ -93,7 +94,7 @@ def _draw(picture: Picture, panel: Panel, names: Sequence[str], y: float) -> flo
 def ticks(low: float, high: float) -> Iterator[float]:
     """Round numbers from low to high, about five."""
     span = high - low
-    if span <= 0.0:
+    if span < 1e-300:  # a part of it may be 0
         yield low
         return
     rough = span / 5

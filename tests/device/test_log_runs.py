@@ -72,9 +72,10 @@ def test_one_row_is_a_dot(tmp_path: Path) -> None:
     assert 'class="curve c0 dot"' in out.read_text()
 
 
-def test_the_last_row_may_be_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("cut", ["3", "3,1,0.", "3,1,0.4,0.1,,1"])
+def test_the_last_row_may_be_cut(tmp_path: Path, cut: str, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(tmp_path / "a.csv", [1.0, 0.5])
-    path.write_text(path.read_text() + "3,1,0.")
+    path.write_text(path.read_text() + cut)
     assert main(["log", str(path)]) == 0
     assert "2 steps" in capsys.readouterr().out
 
@@ -89,8 +90,45 @@ WRONG = {
         f"{HEAD}\n2,1,1,0.1,,0.5\n1,1,1,0.1,,0.6\n3,1,1,0.1,,0.6\n",
         "line 3 is no row of a log, or not in order",
     ),
+    "a step too large": (f"{HEAD}\n{'9' * 400},1,1,0.1,,0.5\n", "line 2 is no row of a log"),
+    "a time too large": (f"{HEAD}\n1,1,1,0.1,,1e308\n", "line 2 is no row of a log"),
     "NaN": (f"{HEAD}\n1,1,nan,0.1,,0.5\n", "no loss is finite"),
 }
+
+
+DRAWN = {  # losses and accuracies, with the highest number of the axis of losses
+    "equal negative losses": ([-1e20, -1e20], ["", ""], "0"),
+    "all zero": ([0.0, 0.0], ["", ""], "1"),
+    "negative losses": ([-4.0, -3.0], ["", ""], "-3"),
+    "accuracy nan": ([2.0, 1.0], ["nan", "0.5"], "2"),
+    "too large": ([1e308, 4.0, 1e308, -1e308], ["1e308", "", "", ""], "4"),
+    "the smallest": ([5e-324, 0.0], ["", ""], "0"),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_all_numbers_can_be_drawn(tmp_path: Path, name: str) -> None:
+    losses, accuracies, highest = DRAWN[name]
+    path, out = tmp_path / "a.csv", tmp_path / "a.svg"
+    rows = [f"{k},1,{x},0.1,{y},{k}" for k, (x, y) in enumerate(zip(losses, accuracies, strict=True), 1)]
+    path.write_text("\n".join([HEAD, *rows, ""]))
+    assert main(["log", str(path), "--out", str(out)]) == 0
+    assert not re.search("nan|inf", out.read_text())
+    axis = [e for e in ElementTree.fromstring(out.read_text()) if e.attrib.get("text-anchor") == "end"]
+    assert highest in [e.text for e in axis]
+
+
+def test_a_table_has_all_runs_with_names_that_differ(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = []
+    for folder in "abcdefghi":
+        (tmp_path / folder).mkdir()
+        paths.append(written(tmp_path / folder / f"{'x' * 50}.csv", [1.0]))
+    assert main(["log", *map(str, paths)]) == 0
+    rows = [re.split(r" {2,}", row.strip()) for row in capsys.readouterr().out.splitlines()[2:]]
+    assert [row[0] for row in rows] == ["x" * 40, *(f"{'x' * 36} ({k})" for k in range(2, 10))]
+    assert {row[1] for row in rows} == {"1 step"}
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -114,11 +152,12 @@ def test_runs_that_do_not_fit_together(tmp_path: Path, capsys: pytest.CaptureFix
     cases: list[tuple[list[Path], str]] = [
         ([steps, rounds], "steps counts steps and rounds counts rounds, which are not comparable"),
         ([steps, steps], "is given twice"),
-        ([tmp_path / f"{k}.csv" for k in range(9)], "9 runs, but a picture has at most 8"),
+        ([written(tmp_path / f"{k}.csv", [1.0]) for k in range(9)], "9 runs, but a picture has at most 8"),
     ]
     for paths, said in cases:
         assert main(["log", *map(str, paths), "--out", str(out)]) == 1
         error = capsys.readouterr().err
         assert error.count("\n") == 1 and said in error
     assert not out.exists()
-    assert main(["log", str(steps), str(rounds), "--by", "seconds", "--out", str(out)]) == 0
+    for by in ("epoch", "seconds"):
+        assert main(["log", str(steps), str(rounds), "--by", by, "--out", str(out), "--force"]) == 0
