@@ -63,6 +63,7 @@ EXEMPT = {
     "codegen/c_printer.py _LINE": "where a line is cut",
     "lowering/loops/row_results.py SHORT": "what GCC unrolls",
     "codegen/formulas.py LONGEST": "length of a comment",
+    "codegen/gradient_calls.py MOST": "length of a comment",
     "lowering/loops/role_names.py MOST": "length of a name",
     "codegen/does_not_fit.py LEAST": "length of a list in a message",
     "lowering/arena/cache_misses.py BLOCK": "how finely an estimate divides memory",
