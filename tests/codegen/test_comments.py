@@ -389,6 +389,10 @@ def _with_gradient(y: Any, x: Any) -> list[Any]:
     return [y, *ag.grad(y, [x])]
 
 
+def several(axes: int | tuple[int, ...]) -> tuple[int, ...]:
+    return axes if isinstance(axes, tuple) else (axes,)
+
+
 MATHS: dict[str, Any] = {
     **{f: getattr(np, f) for f in ("exp", "log", "sqrt", "tanh", "square", "abs", "where")},
     "permute": np.transpose,
@@ -398,9 +402,9 @@ MATHS: dict[str, Any] = {
     "sigmoid": lambda x: 1.0 / (1.0 + np.exp(-x)),
     "sum": lambda x, axis=None: np.sum(x, axis=axis, keepdims=True),
     "amax": lambda x, axis=None: np.max(x, axis=axis, keepdims=True),
-    "standardize": lambda *x, axes, eps: OPS["standardize"].ref(*x, axes=axes, eps=eps)[0],
-    "softmax": OPS["softmax"].ref,
-    "log_softmax": OPS["log_softmax"].ref,
+    "standardize": lambda *x, eps: OPS["standardize"].ref(*x[:-1], axes=several(x[-1]), eps=eps)[0],
+    "softmax": lambda x, axis: OPS["softmax"].ref(x, axes=several(axis)),
+    "log_softmax": lambda x, axis: OPS["log_softmax"].ref(x, axes=several(axis)),
     "max_with_index_at": lambda x, axis: np.argmax(x, axis=axis, keepdims=True),
 }
 

@@ -18,6 +18,8 @@ By then, permutes have propagated through each composite op as through one eleme
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...ir.graph import Graph
 from ...ir.node import Node, Value
 from ...ir.op_kinds import Composite
@@ -31,8 +33,11 @@ def expand_composites(graph: Graph, context: Context) -> Graph:
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
         assert isinstance(node.op.lower, Composite)
-        given = {str(k): v for k, v in enumerate(operands)}
-        call = FunctionCall(node.op.name, node.origin.call, given | node.attrs, tuple(given))
+        given: dict[str, Any] = {str(k): v for k, v in enumerate(operands)} | dict(node.attrs)
+        axes = given.get("axes", ())
+        given |= {"axes": axes[0]} if len(axes) == 1 else {}  # softmax(x, 1)
+        positional = (*map(str, range(len(operands))), "axes")
+        call = FunctionCall(node.op.name, node.origin.call, given, positional)
         with building(call=call):
             results = tuple(node.op.lower.expand(operands, node.attrs))
         returned = node.origin.result_of

@@ -160,7 +160,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* ---- backward: head, gru ---- */
-    /* 5  d_head_out[n,5] = (softmax(head_out, axes=(1,)) - one_hot(label, 5)) / n; from loss_exp_shifted,
+    /* 5  d_head_out[n,5] = (softmax(head_out, 1) - one_hot(label, 5)) / n; from loss_exp_shifted,
      *            loss_exp_sum */
     float *const d_head_out = t->arena + 18320; /* [n,5] in place of loss_exp_shifted */
     {

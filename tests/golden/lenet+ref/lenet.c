@@ -166,8 +166,8 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     }
 
     /* ---- backward: layer11 ---- */
-    /* 9  d_layer11_out[n,10] = (softmax(layer11_out, axes=(1,)) - one_hot(label, 10)) / n;
-     *            from loss_exp_shifted, loss_exp_sum */
+    /* 9  d_layer11_out[n,10] = (softmax(layer11_out, 1) - one_hot(label, 10)) / n; from loss_exp_shifted,
+     *            loss_exp_sum */
     float *const d_layer11_out = t->arena + 7584; /* [n,10] in place of loss_exp_shifted */
     {
         const float d_nll = 1.0f / (float)n;

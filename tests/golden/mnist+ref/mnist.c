@@ -48,7 +48,7 @@ int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, flo
     float *const layer2_out = t->arena + 32; /* [1,10] memory of steps 3 to 5 */
     ag_gemv_f32_ref(t->layer2_weight, 32, layer1_out, layer2_out, 10, 32, 1.0f, 0.0f, NULL);
 
-    /* 4  layer3_out[1,10] = log_softmax(layer2_out, axes=(1,)); saves layer3_exp_shifted[1,10],
+    /* 4  layer3_out[1,10] = log_softmax(layer2_out, 1); saves layer3_exp_shifted[1,10],
      *            layer3_exp_sum[1,1] */
     float *const layer3_out = t->arena + 32;         /* [1,10] in place of layer2_out */
     float *const layer3_exp_shifted = t->arena + 64; /* [1,10] memory of steps 4 to 8 */
@@ -79,8 +79,8 @@ int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, flo
     }
 
     /* ---- backward: layer2 ---- */
-    /* 6  d_layer2_out[1,10] = softmax(layer2_out, axes=(1,)) - one_hot(label, 10);
-     *            from layer3_exp_shifted, layer3_exp_sum */
+    /* 6  d_layer2_out[1,10] = softmax(layer2_out, 1) - one_hot(label, 10); from layer3_exp_shifted,
+     *            layer3_exp_sum */
     float *const d_layer2_out = t->arena + 64; /* [1,10] in place of layer3_exp_shifted */
     {
         const float inv_sum = 1.0f / layer3_exp_sum[0];
@@ -130,7 +130,7 @@ int mnist_predict(mnist_trainer *t, const float *x, float *scores) {
     float *const layer2_out = t->arena + 32; /* [1,10] memory of steps 3 to 4 */
     ag_gemv_f32_ref(t->layer2_weight, 32, layer1_out, layer2_out, 10, 32, 1.0f, 0.0f, NULL);
 
-    /* 4  scores[1,10] = log_softmax(layer2_out, axes=(1,)) */
+    /* 4  scores[1,10] = log_softmax(layer2_out, 1) */
     {
         float max = -INFINITY;
         for (int32_t i = 0; i < 10; i++) {

@@ -42,7 +42,7 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
     /* 1  layer1_out[n,8] = relu(x . layer0_weight' + layer0_bias)
      *    let out = layer1_out . layer2_weight' + layer2_bias
      *    loss = cross_entropy(out, label)
-     *    d_layer2_out[n,2] = (softmax(out, axes=(1,)) - one_hot(label, 2)) / n
+     *    d_layer2_out[n,2] = (softmax(out, 1) - one_hot(label, 2)) / n
      *    d_layer0_out[n,8] = where(layer1_out <= 0.0, 0.0, d_layer2_out . layer2_weight) */
     float *const layer1_out = t->arena;                /* [n,8] memory of steps 1 to 2 */
     float *const d_layer2_out = t->arena + 64;         /* [n,2] memory of steps 1 to 3 */
