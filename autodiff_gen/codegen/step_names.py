@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Set
 
 from ..ir.node import CONST, STATE, Node
 from ..ir.op_kinds import Assemble, Elementwise, Extent, Iota, View
-from ..ir.origin import FunctionCall
+from ..ir.origin import FORWARD, FunctionCall
 from ..lowering.loops.role_names import PHASES, StepName, joined
 from ..lowering.plan import EntryPlan, Step
 
@@ -62,7 +62,7 @@ def called_in_region(step: Node) -> str:
     none."""
     nodes = step.regions[0].nodes
     around = list(_around(step.origin.call))
-    outside = {(call, n.origin.phase) for n in nodes for call in around}
+    outside = {(call, _phase(n)) for n in nodes for call in around}
     keys = [key for n in nodes if (key := _outermost(n, outside)) is not None]
     return joined([(call.function, PHASES.get(phase, "")) for call, phase in keys])
 
@@ -86,12 +86,17 @@ def _moved(step: Step) -> str:
 
 def _key(node: Node) -> Key | None:
     call = node.origin.call
-    return None if call is None else (call, node.origin.phase)
+    return None if call is None else (call, _phase(node))
+
+
+def _phase(node: Node) -> str:
+    """The phase whose computation a node performs: a node of the backward pass may repeat one of the forward pass."""
+    return FORWARD if node.origin.again else node.origin.phase
 
 
 def _outermost(node: Node, kernels: Set[Key]) -> Key | None:
     """The outermost call that made a node, except calls that a kernel computes."""
-    keys = [(call, node.origin.phase) for call in _around(node.origin.call)]
+    keys = [(call, _phase(node)) for call in _around(node.origin.call)]
     return next((key for key in reversed(keys) if key not in kernels), None)
 
 
