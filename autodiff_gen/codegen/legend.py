@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,10 +22,14 @@ def _holds_registers(node: Any) -> bool:
     return bool(sizes) and abs(node.step) > 1 and not node.blocks
 
 
-def _says(pattern: str) -> Callable[[Any], bool]:
-    """A test whether a comment matches a pattern."""
-    found = re.compile(pattern, re.MULTILINE)
-    return lambda node: isinstance(node, c.Comment) and found.search(node.text) is not None
+def _says(occurs: Callable[[str], bool]) -> Callable[[Any], bool]:
+    """A test whether something occurs in the text of a comment."""
+    return lambda node: isinstance(node, c.Comment) and occurs(node.text)
+
+
+def _has_transpose(text: str) -> bool:
+    """Whether a text has a ' without a letter after it: `layer's` has none."""
+    return any(not after[:1].isalpha() for after in text.split("'")[1:])
 
 
 _LEGEND: tuple[tuple[Callable[[Any], bool], str], ...] = (
@@ -34,9 +37,9 @@ _LEGEND: tuple[tuple[Callable[[Any], bool], str], ...] = (
         lambda node: isinstance(node, c.Declare) and node.is_pointer and node.comment.startswith("["),
         "Beside a pointer: its shape, and the steps that use its memory, for it or for values in place of it.",
     ),
-    (_says(r" \. "), "In comments, a . b is a product of matrices."),
-    (_says(r"(?<=[\w\])])'(?!\w)"), "In comments, x' is the transpose of x."),
-    (_says(f"^{LET}"), "In comments, let defines a local value."),
+    (_says(lambda text: " . " in text), "In comments, a . b is a product of matrices."),
+    (_says(_has_transpose), "In comments, x' is the transpose of x."),
+    (_says(lambda text: f"\n{LET}" in f"\n{text}"), "In comments, let defines a local value."),
     (
         lambda node: isinstance(node, c.For) and bool(node.blocks),
         "AG_BLOCKS(i, count, j, 8, ...): a loop over i = 0, 8, ... < count and j = 0 to 7; see ag_blocks.h.",
