@@ -54,6 +54,14 @@ def built(case: Any, batch: int | None = None, relu: bool = True) -> tuple[list[
     return [x, w, b], [y, *grad(F.sum(F.square(y)), [x, w, b])]
 
 
+def test_an_activation_after_a_pooling_is_still_a_part_of_its_call() -> None:
+    x = make_input("x", Type(f32, (1, 4, 4, 2)))
+    pooled = apply_node("max_pool2d", F.relu(x), **pooling((2, 2), (2, 2))).results[0]
+    (y,) = commute_pooling(Graph("f", (x,), {"y": pooled}), Context()).roots
+    assert y.node.op.name == "relu"
+    assert y.node.origin.call is pooled.node.operands[0].node.origin.call is not None
+
+
 def numbers(inputs: list[Value], rows: int | None = None) -> list[Any]:
     rng = np.random.default_rng(3)
     shapes = [tuple(rows if isinstance(d, Dim) else d for d in v.shape) for v in inputs]

@@ -21,6 +21,7 @@ from ...ir.graph import Graph
 from ...ir.names import with_role
 from ...ir.node import Node, Value
 from ...ir.op_kinds import Call, ViewKind
+from ...ir.origin import building
 from ...ir.rewrite import rewritten
 from ...ir.traits import view_kind
 from ..context import Context
@@ -53,7 +54,8 @@ def commute_pooling(graph: Graph, context: Context) -> Graph:
         pooled = apply_node(node.op.name, with_shape(new, image.type.shape), **node.attrs)
         value = with_role(pooled.results[0], "pooled")
         for step in reversed(passed):
-            value = apply(step.op.name, value, **step.attrs)
+            with building(call=step.origin.call):
+                value = apply(step.op.name, value, **step.attrs)
         return value, *pooled.results[1:]
 
     return rewritten(graph, rewrite, filter(_takes_largest, graph.of(Call)))

@@ -45,7 +45,7 @@ static AG_NOINLINE void relu(const float *x, float *out, int32_t n, int32_t coun
 }
 
 /* d_x = where(out <= 0.0, 0.0, d_out); loops of steps 13, 17, 21, 25 of train_step */
-static AG_NOINLINE void le_where(const float *d_out, const float *out, float *d_x, int32_t n,
+static AG_NOINLINE void relu_backward(const float *d_out, const float *out, float *d_x, int32_t n,
         int32_t count) {
     for (int32_t i = 0; i < count * n; i++) {
         const float d_out_i = d_out[i];
@@ -205,7 +205,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* ---- backward: layer9 ---- */
     /* 13 d_layer9_out[84n] = where(layer10_out <= 0.0, 0.0, d_layer10_out) */
     float *const d_layer9_out = t->arena + 7872; /* [84n] in place of layer10_out */
-    le_where(d_layer10_out, layer10_out, d_layer9_out, n, 84);
+    relu_backward(d_layer10_out, layer10_out, d_layer9_out, n, 84);
 
     /* 14 layer9_bias[84] -= lr * sum(d_layer9_out, axis=0) */
     sum_sgd_update(d_layer9_out, t->layer9_bias, n, lr, 84);
@@ -221,7 +221,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* ---- backward: layer7 ---- */
     /* 17 d_layer7_out[120n] = where(layer8_out <= 0.0, 0.0, d_layer8_out) */
     float *const d_layer7_out = t->arena + 8960; /* [120n] in place of layer8_out */
-    le_where(d_layer8_out, layer8_out, d_layer7_out, n, 120);
+    relu_backward(d_layer8_out, layer8_out, d_layer7_out, n, 120);
 
     /* 18 layer7_bias[120] -= lr * sum(d_layer7_out, axis=0) */
     sum_sgd_update(d_layer7_out, t->layer7_bias, n, lr, 120);
@@ -238,7 +238,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* ---- backward: layer3 ---- */
     /* 21 d_layer5_pooled[256n] = where(layer5_out <= 0.0, 0.0, d_layer5_out) */
     float *const d_layer5_pooled = t->arena + 13824; /* [256n] in place of layer5_out */
-    le_where(d_layer5_out, layer5_out, d_layer5_pooled, n, 256);
+    relu_backward(d_layer5_out, layer5_out, d_layer5_pooled, n, 256);
 
     /* 22 layer3_bias[16] -= lr * column_sums(d_layer5_pooled[16n,16]) */
     ag_column_sums_f32_ref(d_layer5_pooled, 16, t->layer3_bias, 16 * n, 16, -lr, 1.0f);
@@ -257,7 +257,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* ---- backward: layer0 ---- */
     /* 25 d_layer2_pooled[864n] = where(layer2_out <= 0.0, 0.0, d_layer2_out) */
     float *const d_layer2_pooled = t->arena; /* [864n] in place of layer2_out */
-    le_where(d_layer2_out, layer2_out, d_layer2_pooled, n, 864);
+    relu_backward(d_layer2_out, layer2_out, d_layer2_pooled, n, 864);
 
     /* 26 layer0_weight[6,5,5,1] -= lr * conv2d_pool_dw(x[n,28,28,1], d_layer2_pooled[n,12,12,6],
      *            layer2_pooled_index[n,12,12,6]) */
