@@ -3,6 +3,8 @@ shape of its result, its parameters, and its share of the time of a call."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
@@ -20,9 +22,9 @@ LONGEST = 30  # characters of a line in a box
 @dataclass
 class Node:
     """An input, a layer or an output. shape: of an input, an output, or the last value that a layer writes, such as
-    f32[1,32]; used: the shape of a value that another layer reads; layers: the layer, and others that only steps of
-    this layer compute; functions: that the layer calls; again: the layer has another node before, and this one reads
-    what was computed since then."""
+    f32[1,32]; used: the shape of the largest value that another layer reads; layers: the layer, and others that only
+    steps of this layer compute; functions: that the layer calls; again: the layer has another node before, and this one
+    reads what was computed since then."""
 
     name: str
     kind: str  # "input", "node" of a layer, "output"
@@ -36,7 +38,11 @@ class Node:
 
 class Network:
     """The nodes of an entry, each after those that it reads, but for inputs; none where no step of the forward pass has
-    a layer. `parameters`: the names of layers that have some."""
+    a layer. `parameters`: the names of layers that have some.
+
+    Steps that read no input and nothing that is computed from one prepare parameters: they make no node, and their
+    layers belong to the node that reads the result. A scalar that a step reads beside arrays makes no line: layers
+    share factors that they have in common."""
 
     def __init__(self, entry: EntryRecord, parameters: Collection[str]) -> None:
         self.entry = entry
@@ -44,9 +50,19 @@ class Network:
         self._inputs: dict[str, int] = {}
         self._latest: dict[str, int] = {}  # the node of a layer
         self._written: dict[Operand, int] = {}
+        self._prepared: dict[
+            Operand, tuple[str, ...]
+        ] = {}  # the layers of a value that is computed from no input
         layers = {step.number: step.layer for step in entry.steps}
-        forward = [s for s in entry.steps if s.phase.startswith((FORWARD, LOSS)) and s.layer]
-        self._others = {*parameters} - {step.layer for step in forward}
+        reached, forward, others = set[Operand](), list[StepRecord](), {*parameters}
+        for step in entry.steps:
+            if any(o in reached or self._is_input(o) for o in step.reads) or not entry.inputs:
+                reached |= {*step.writes}
+                forward += [step] if step.phase.startswith((FORWARD, LOSS)) and step.layer else []
+            else:
+                self._prepared |= dict.fromkeys(step.writes, (step.layer, *self._layers_read(step)))
+                others.add(step.layer)
+        self._others = others - {"", *(step.layer for step in forward)}
         for step in forward:
             if step.layer != layers.get(step.number.rpartition(".")[0]):
                 self._add(step)
@@ -56,29 +72,46 @@ class Network:
                 self.nodes.append(Node(name, "output", type, reads={at: None}))
 
     def _add(self, step: StepRecord) -> None:
-        read = [self._written[o] for o in step.reads if o in self._written]
-        inputs = [self._input(o.name) for o in step.reads if o.name in self.entry.inputs and o.buffer is None]
+        inputs = [self._input(o.name) for o in step.reads if self._is_input(o)]
+        shared = [o for o in step.reads if o in self._written]
+        arrays = [o for o in shared if "[]" not in self.entry.type_of(o)]
+        joined = {o: self._written[o] for o in (arrays if arrays or inputs else shared)}
+        read = [*joined.values()]
         at = self._latest.get(step.layer)
         if at is None or any(o > at for o in read):
             self.nodes.append(Node(step.layer, "node", layers={step.layer: None}, again=at is not None))
             at = self._latest[step.layer] = len(self.nodes) - 1
         node = self.nodes[at]
-        read_layers = dict.fromkeys(layer_of(o.name) for o in step.reads if o.buffer is None)
-        node.layers |= {name: None for name in read_layers if name in self._others}
+        node.layers |= {name: None for name in self._layers_read(step) if name in self._others}
         node.functions |= dict.fromkeys(step.functions)
         node.reads |= dict.fromkeys(o for o in (*inputs, *read) if o != at)
-        for o in step.reads:
-            if o in self._written and self._written[o] != at:
-                self.nodes[self._written[o]].used = self.entry.type_of(o)
-        if step.phase.startswith(FORWARD):
-            node.shape = self.entry.type_of(step.writes[-1])
+        for o, writer in joined.items():
+            if writer != at:
+                self.nodes[writer].used = max(self.nodes[writer].used, self.entry.type_of(o), key=_size)
+        shapes = [shape for o in step.writes if (shape := self.entry.type_of(o))]  # a state has none
+        if step.phase.startswith(FORWARD) and shapes:
+            node.shape = shapes[-1]
         self._written |= dict.fromkeys(step.writes, at)
+
+    def _layers_read(self, step: StepRecord) -> dict[str, None]:
+        """The layers whose parameters a step reads, also by values that other steps prepare from them."""
+        named = [layer_of(o.name) for o in step.reads if o.buffer is None]
+        return dict.fromkeys([*named, *(name for o in step.reads for name in self._prepared.get(o, ()))])
+
+    def _is_input(self, o: Operand) -> bool:
+        return o.name in self.entry.inputs and o.buffer is None
 
     def _input(self, name: str) -> int:
         if name not in self._inputs:
             self._inputs[name] = len(self.nodes)
             self.nodes.append(Node(name, "input", self.entry.inputs[name]))
         return self._inputs[name]
+
+
+def _size(shape: str) -> int:
+    """The number of elements of a shape, such as f32[n,32], for one sample; 0 for an empty text."""
+    found = re.search(r"\[(.*?)\]", shape)
+    return math.prod(int(extent) for extent in re.findall(r"\d+", found[1])) if found else 0
 
 
 def shares(entry: EntryRecord, costs: Mapping[str, float]) -> dict[str, float]:

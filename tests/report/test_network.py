@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from report_models import MODELS, compiled
 
 from autodiff_gen import Model, nn, optim
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.instructions import instructions, instructions_by_step
+from autodiff_gen.ir.origin import FORWARD
 from autodiff_gen.report.collect import collect
-from autodiff_gen.report.network import Network, network_picture, shares
+from autodiff_gen.report.data import EntryRecord, Operand, StepRecord
+from autodiff_gen.report.network import Network, Node, network_picture, shares
 from autodiff_gen.report.program_report import Report
 from autodiff_gen.targets import board
 
@@ -76,6 +79,81 @@ def test_a_layer_that_is_called_twice_has_two_nodes() -> None:
     assert [(n.name, n.again) for n in nodes if n.kind == "node"] == [("a", False), ("b", False), ("a", True)]
     picture = str(network_picture(report.entries[0], report, {}))
     assert picture.count(">1,056 parameters<") == 2 and ">a, called again<" in picture
+
+
+class Tempered(nn.Module):
+    """A linear layer whose result is multiplied by the exponential of a parameter."""
+
+    def __init__(self, temperature: Any) -> None:
+        super().__init__()
+        self.lin, self.t = nn.Linear(64, 64), temperature
+
+    def forward(self, x: Any) -> Any:
+        return self.lin(x) * (self.t.exp() + 1.0)
+
+
+class SharedTemperature(nn.Module):
+    """The first and the last layer share the exponential of a parameter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        t = nn.Parameter(np.zeros(1, np.float32))
+        self.a, self.b, self.c = Tempered(t), nn.Linear(64, 64), Tempered(t)
+
+    def forward(self, x: Any) -> Any:
+        return self.c(self.b(self.a(x)).relu())
+
+
+def test_values_of_parameters_make_no_line() -> None:
+    model = Model.supervised(
+        SharedTemperature(), input=(1, 64), loss=nn.MSELoss(), optimizer=optim.SGD(lr=0.1)
+    )
+    chip = board.load("stm32")
+    report = collect(compile_model(model, "shared", None, chip, chip.ram_bytes), chip, chip.ram_bytes)
+    found = [("x", "a.lin"), ("a.lin", "b"), ("b", "c.lin"), ("target", "c.lin"), ("c.lin", "loss")]
+    assert edges(report) == found
+    layers = [list(n.layers) for n in Network(report.entries[0], report.parameters).nodes if n.kind == "node"]
+    assert layers == [["a.lin", "a"], ["b"], ["c.lin", "a"]]
+
+
+def recorded(*steps: StepRecord) -> list[Node]:
+    """The nodes of an entry with an input x, two outputs in no arena, and these steps."""
+    types = {"small": "f32[n,2]", "scalar": "f32[]", "large": "f32[n,8]"}
+    entry = EntryRecord("step", "step", steps, (), {}, (), (), "", {"x": "f32[n,8]"}, types, 0.0)
+    return Network(entry, ()).nodes
+
+
+def step(number: str, layer: str, reads: str, writes: str) -> StepRecord:
+    def operands(names: str) -> tuple[Operand, ...]:
+        return tuple(map(Operand, names.split()))
+
+    return StepRecord(number, "", layer, FORWARD, "", (), operands(reads), operands(writes), (), 1.0)
+
+
+def test_layers_that_prepare_parameters_belong_to_their_reader() -> None:
+    """The scale of a batch norm, for one, is computed before the layer that it is folded into."""
+    prepare, count = step("1", "norm", "norm.weight", "small"), step("2", "", "", "scalar")
+    fold = step("3", "fold", "small", "folded")
+    nodes = recorded(prepare, count, fold, step("4", "a", "x folded scalar", "large"))
+    assert [(n.name, [*n.layers]) for n in nodes] == [("x", []), ("a", ["a", "fold", "norm"]), ("large", [])]
+
+
+def test_the_shape_of_a_layer_is_its_largest_value_that_is_read() -> None:
+    a = step("1", "a", "x", "small large scalar")
+    for read in ("small large scalar", "scalar large small"):
+        node = recorded(a, step("2", "b", read, "scalar"))[1]
+        assert node.name == "a" and node.used == "f32[n,8]"
+    nodes = recorded(a, step("2", "b", "x scalar", "small"))
+    assert [[*n.reads] for n in nodes if n.name == "b"] == [[0]], "a scalar beside an array makes no line"
+    nodes = recorded(a, step("2", "loss", "scalar", "scalar"))
+    assert [[*n.reads] for n in nodes if n.name == "loss"] == [[1]]
+
+
+def test_a_state_is_no_shape_of_a_layer() -> None:
+    assert (
+        recorded(step("1", "a", "x", "large"), step("2", "a", "large", "a.running_var"))[1].shape
+        == "f32[n,8]"
+    )
 
 
 def test_layers_that_one_step_computes_are_one_node() -> None:
