@@ -10,11 +10,11 @@ from ..ir.index_ranges import range_of
 from ..ir.names import with_role
 from ..ir.node import CONST, Value
 from ..ir.types import Dim, Size, plain, planned
-from ..ops.axes.softmax import less_largest, log_sum_exp
+from ..ops.axes.softmax import less_largest
 from ..ops.axes.softmax import log_softmax as LOG_SOFTMAX
 from .arguments import TensorLike, as_value, loss_function, shape_error, torch_lacks
 from .custom_gradient import with_derivative
-from .elementwise import eq, logical_not, neg, to, where
+from .elementwise import eq, exp, log, logical_not, neg, to, where
 from .index_limits import index_source
 from .indexing import one_hot_of, pick
 from .losses import number_of, reduced, weights_of
@@ -76,12 +76,17 @@ class _Chosen:
         """x[..., target]; a finite number where the target is ignored."""
         return with_role(pick(x, self.index), "of_target")
 
-    def with_derivative(self, losses: Value, scores: Value) -> Value:
-        """The negative logarithms [N, ...] of softmax(scores) at the targets, with their derivative in closed form.
-        scores: f32[N, C, ...] or [C]."""
+    def with_derivative(self, losses: Value, scores: Value, reduction: str = "none") -> Value:
+        """The negative logarithms [N, ...] of softmax(scores) at the targets, or their reduction, with the derivative
+        in closed form. scores: f32[N, C, ...] or [C]."""
         rows = self.index.shape
 
         def derivative(d: Value) -> Value:
+            if reduction == "mean":
+                for extent in rows:
+                    d = d / _number(extent)
+            if reduction != "none":
+                d = broadcast_to(d, rows)
             x = permute(scores, (0, *range(2, scores.ndim), 1)) if scores.ndim > 2 else scores
             # Negated as integers: the loop is vectorised; gcc makes a branch of `- (is_expected ? 1.0f : 0.0f)`.
             expected = with_role(to(neg(one_hot_of(self.index, x.shape[-1])), "f32"), "minus_expected")
@@ -140,6 +145,9 @@ def nll_loss(
     scores = _scores_of(x)
     x = classes_last("nll_loss", x, t)
     chosen = _Chosen("nll_loss", x, t, weight, ignore_index)
+    if chosen.weight is None:
+        loss = neg(reduced("nll_loss", chosen.pick(x), reduction))
+        return loss if scores is None else chosen.with_derivative(loss, scores, reduction)
     losses = neg(chosen.pick(x))
     if scores is not None:
         losses = chosen.with_derivative(losses, scores)
@@ -181,7 +189,7 @@ def cross_entropy(
     chosen = _Chosen(name, x, t, weight, ignore_index)
     axis = x.ndim - 1
     z = less_largest(x, (axis,))
-    log_sum = reshape(log_sum_exp(z, (axis,)), t.shape)
+    log_sum = with_role(log(with_role(sum(with_role(exp(z), "exp_shifted"), axis), "exp_sum")), "log_sum")
     losses = chosen.with_derivative(log_sum - chosen.pick(z), scores)
     if chosen.table is not None:
         assert chosen.weight is not None

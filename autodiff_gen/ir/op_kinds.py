@@ -220,12 +220,14 @@ class Composite:
     0 has the axes of its results; `attrs["axes"]` are the axes that its statistics, and other operands, have with
     extent 1, or along which it changes the elements. `elementwise`: each element of the result depends only on the
     operands' elements at the same place, and the op has no axes. `own_gradient`: the gradient is not the gradient of
-    the result; such an op has no `axes`.
+    the result; such an op has no `axes`. `is_shorthand`: programs with the op and with its expansion are the same
+    program (model/program_id.py).
     """
 
     expand: Callable[[Sequence[Any], Attrs], Sequence[Any]]
     elementwise: bool = False
     own_gradient: bool = False
+    is_shorthand: Callable[[Attrs], bool] = lambda _: False
 
 
 @dataclass(frozen=True)

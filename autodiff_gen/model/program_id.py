@@ -17,9 +17,12 @@ from ..ir.build import make_input
 from ..ir.canonical_text import canonical_text, number_of
 from ..ir.graph import Graph, State
 from ..ir.module import Module
-from ..ir.node import Value
+from ..ir.node import Node, Value
+from ..ir.op_kinds import Composite
+from ..ir.rewrite import rewritten
 from ..ir.types import Type, f32
-from ..passes.context import Training
+from ..passes.context import Context, Training
+from ..passes.regions import with_regions
 from ..passes.training.apply_optimizer import update_rules
 from ..passes.training.differentiate import gradient_name
 
@@ -29,8 +32,24 @@ def of_model(step: Graph, predict: Graph, training: Training, states: Sequence[t
     their old values."""
     trained = {state for state, _ in training.trained}
     frozen = sorted(state.name for state, _ in states if state.role == "parameter" and state not in trained)
-    text = canonical_text([step, predict, _updates(training)])
+    context = Context()  # nodes that both entries have are expanded once
+    entries = [with_regions(_expanded, entry, context) for entry in (step, predict)]
+    text = canonical_text([*entries, _updates(training)])
     return number_of(f"{text}\nfrozen {frozen}\naccumulate {training.accumulate}")
+
+
+def _expanded(graph: Graph, context: Context) -> Graph:
+    """The graph without shorthands, such as the derivative that a loss states: the loss has the same program without
+    it."""
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        lower = node.op.lower
+        assert isinstance(lower, Composite)
+        if not lower.is_shorthand(node.attrs):
+            return None
+        return context.analysis((node, operands), lambda: tuple(lower.expand(operands, node.attrs)))
+
+    return rewritten(graph, rewrite, graph.of(Composite))
 
 
 def _updates(training: Training) -> Graph:

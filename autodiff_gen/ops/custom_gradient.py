@@ -80,7 +80,11 @@ custom_gradient = define(
     infer=_types,
     ref=lambda *operands, count, exact=False: operands[0] if count == 1 else operands[:count],
     vjp=_vjp,
-    lower=Composite(lambda operands, attrs: operands[: attrs["count"]], own_gradient=True),
+    lower=Composite(
+        lambda operands, attrs: operands[: attrs["count"]],
+        own_gradient=True,
+        is_shorthand=lambda attrs: bool(attrs.get("exact")),
+    ),
     samples=(
         Sample(((2, 3), (2, 3), (2, 3), (2, 3)), {"count": 1}),
         Sample(((2, 3), (2,), (2, 3), (2,)), {"count": 2}),

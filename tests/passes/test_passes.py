@@ -83,6 +83,11 @@ def _unread() -> tuple[dict[str, Value], dict[State, Value]]:
     return {"y": apply_node("max_with_index", x_of(2, 3), axes=(1,), keepdim=False).results[0]}, {}
 
 
+def _sums() -> tuple[dict[str, Value], dict[State, Value]]:
+    x = x_of(2, 3)
+    return {"y": x / F.sum(x, 1, keepdim=True), "z": F.sum(x, 1)}, {}
+
+
 def _transposed() -> tuple[dict[str, Value], dict[State, Value]]:
     a, b = x_of(2, 3, name="a"), x_of(3, 4, name="b")
     return {"y": F.matmul(a, b).T, "z": a.T.T}, {}
@@ -152,6 +157,12 @@ ROWS = (
         "%2 = mul(x, 2.0) | %3 = tanh(%2) | %4 = add(%3, %3) | y <- %4",
     ),
     Row("index that nothing reads", cse, _unread, "%1 = amax(x, axes=(1,), keepdim=False) | y <- %1"),
+    Row(
+        "sums with and without their axis",
+        cse,
+        _sums,
+        "%1 = sum(x, axes=(1,), keepdim=True) | %2 = div(x, %1) | %3 = reshape(%1, shape=(2,)) | y <- %2 | z <- %3",
+    ),
     Row(
         "transposed product",
         store_in_order,

@@ -30,7 +30,7 @@ def test_a_chain_of_layers() -> None:
     assert edges(report, 1) == [("x", "0"), ("0", "2"), ("2", "scores")]
     nodes = {node.name: node for node in Network(report.entries[0], report.parameters).nodes}
     assert {name: node.used or node.shape for name, node in nodes.items()} == {
-        "x": "f32[1,784]", "0": "f32[1,32]", "label": "u8[1]", "2": "f32[1,10]", "loss": "f32[1]"
+        "x": "f32[1,784]", "0": "f32[1,32]", "label": "u8[1]", "2": "f32[1,10]", "loss": "f32[]"
     }  # fmt: skip
     assert list(nodes["2"].functions) == ["linear", "log_softmax", "nll_loss"]
     assert report.parameters == {"0": 32 * 784, "2": 320} and report.constants == {}

@@ -6,12 +6,13 @@
       %2: f32[4] = mul(%0, %1)        y <- %1
       y <- %2
 
-A reduction with several results becomes the plain reduction if only the first result is read.
+A reduction with several results becomes the plain reduction if only the first result is read. A sum that keeps its axes
+and a sum that does not are computed once, too: the second one is a reshape.
 """
 
 from __future__ import annotations
 
-from ...ir.build import apply
+from ...ir.build import apply, with_shape
 from ...ir.graph import Graph
 from ...ir.node import CONST, Node, Value, in_form
 from ...ir.op_forms import First
@@ -33,6 +34,12 @@ def cse(graph: Graph, context: Context) -> Graph:
         key = key_of(node, operands, first)
         if key in known:
             return known[key]
+        if "keepdim" in node.attrs and len(node.results) == 1:
+            other = apply(node.op.name, *operands, **{**node.attrs, "keepdim": not node.attrs["keepdim"]})
+            same = known.get(key_of(other.node, operands))
+            if same is not None:
+                known[key] = (with_shape(same[0], node.results[0].type.shape),)
+                return known[key]
         if first is not None:  # nothing reads the other results
             known[key] = (apply(first.name, *operands, **node.attrs), *node.results[1:])
         else:

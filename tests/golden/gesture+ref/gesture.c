@@ -134,9 +134,9 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* ---- loss ---- */
-    /* 4  loss = cross_entropy(head_out, label); saves loss_exp_shifted[n,5], loss_exp_sum[n,1] */
+    /* 4  loss = cross_entropy(head_out, label); saves loss_exp_shifted[n,5], loss_exp_sum[n] */
     float *const loss_exp_shifted = t->arena + 18320; /* [n,5] memory of steps 4 to 13 */
-    float *const loss_exp_sum = t->arena + 17940;     /* [n,1] memory of steps 4 to 5 */
+    float *const loss_exp_sum = t->arena + 17940;     /* [n] memory of steps 4 to 5 */
     {
         float total = 0.0f;
         for (int32_t i = 0; i < n; i++) {

@@ -140,9 +140,9 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     }
 
     /* ---- loss ---- */
-    /* 8  loss = cross_entropy(layer11_out, label); saves loss_exp_shifted[n,10], loss_exp_sum[n,1] */
+    /* 8  loss = cross_entropy(layer11_out, label); saves loss_exp_shifted[n,10], loss_exp_sum[n] */
     float *const loss_exp_shifted = t->arena + 7584; /* [n,10] memory of steps 8 to 12 */
-    float *const loss_exp_sum = t->arena + 6992;     /* [n,1] memory of steps 8 to 9 */
+    float *const loss_exp_sum = t->arena + 6992;     /* [n] memory of steps 8 to 9 */
     {
         float total = 0.0f;
         for (int32_t i = 0; i < n; i++) {

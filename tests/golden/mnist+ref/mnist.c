@@ -72,7 +72,7 @@ int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, flo
     }
 
     /* ---- loss ---- */
-    /* 5  loss[1] = -pick(layer3_out, label) */
+    /* 5  loss = -pick(layer3_out, label) */
     loss[0] = -layer3_out[label[0]];
     if (!ag_all_finite(loss, 1)) {
         return MNIST_ERR_LOSS;
