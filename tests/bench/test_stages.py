@@ -65,7 +65,7 @@ def test_a_run_counts_where_the_c_differs_and_goes_on_where_it_was_interrupted(t
         return capsys.readouterr().out.splitlines()
 
     monkeypatch.setattr(Builder, "executable", counted)
-    stages = ("cse", "check_indices", "copy_insertion")
+    stages = ("commute_pooling", "check_indices", "copy_insertion")
     assert len(lines(*stages, code=130)) == 3
     assert built == ["w4", "w4"]
     text = lines(*stages)
@@ -73,7 +73,7 @@ def test_a_run_counts_where_the_c_differs_and_goes_on_where_it_was_interrupted(t
     assert re.match(
         r"w4 m4f: [\d,.]+ instructions of a step, \d+ of predict, arena 304, text [\d,]+ bytes, \d+", text[0]
     )
-    assert text[1] == "w4 m4f without cse: same C"
+    assert text[1] == "w4 m4f without commute_pooling: same C"
     assert text[2] == "w4 m4f without check_indices: needed: differs in the checks of inputs"
     assert re.match(
         r"w4 m4f without copy_insertion: train [+-]\d+\.\d\d %, predict .*, arena \+0\.00 %, text ", text[3]

@@ -51,7 +51,7 @@ def test_products_that_are_not_alive_at_the_peak_are_whole() -> None:
             1,
             [
                 "ag_ger_f32_ref(d_weight_row, count_2, d_out + i, x, 1, count_2, 1.0f, 0.0f);",
-                "matmul_rows_adam_update(step_size, root_correction, d_layer0_out, x, d_layer0_weight_row, "
+                "adam_update(step_size, root_correction, d_layer0_out, x, d_layer0_weight_row, "
                 "t->layer0_weight_exp_avg, t->layer0_weight_exp_avg_sq, t->layer0_weight, 61, 499);",
             ],
             "d_layer0_out_row",
