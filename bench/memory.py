@@ -20,7 +20,7 @@ from autodiff_gen.errors import AutodiffError
 from autodiff_gen.model.build import compile_file
 from autodiff_gen.model.loader import load_file
 from autodiff_gen.report.collect import collect
-from autodiff_gen.report.data import Report
+from autodiff_gen.report.program_report import Report
 from autodiff_gen.targets import board, installation
 
 HERE = Path(__file__).parent
