@@ -9,14 +9,14 @@ Nothing is run: the numbers come from the plan, which the generated C holds by i
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from autodiff_gen.bench.markdown import markdown_table, replace_section
-from autodiff_gen.errors import AutodiffError
+from document_section import command
+
+from autodiff_gen.bench.markdown import markdown_table
 from autodiff_gen.model.build import compile_file
 from autodiff_gen.model.loader import load_file
 from autodiff_gen.report.collect import collect
@@ -83,27 +83,14 @@ def text(names: Sequence[str]) -> str:
 
 
 def main(words: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(
-        description="Print the memory that training takes, by workload and network."
+    return command(
+        words,
+        "Print the memory that training takes, by workload and network.",
+        "memory",
+        "workload",
+        installation.benchmarks(),
+        text,
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="a workload or network (default: all)")
-    parser.add_argument(
-        "--docs", type=Path, metavar="FILE", help="write the section `memory` of this document"
-    )
-    args = parser.parse_args(words)
-    known = installation.benchmarks()
-    unknown = [name for name in args.names if name not in known]
-    try:
-        if unknown:
-            raise AutodiffError(f"unknown workload {unknown[0]!r} (known: {', '.join(known)})")
-        found = text(args.names)
-        if args.docs is not None:
-            replace_section(args.docs, "memory", found)
-    except AutodiffError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    print(found)
-    return 0
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ host. bench/training.toml has the networks and the other programs. MNIST is read
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -21,11 +20,11 @@ from typing import Any
 import memory
 import numpy as np
 import training_data
+from document_section import command
 
-from autodiff_gen.bench.markdown import markdown_table, replace_section
+from autodiff_gen.bench.markdown import markdown_table
 from autodiff_gen.bench.report import number
 from autodiff_gen.bench.stage_trials import Network, Trials, settings
-from autodiff_gen.errors import AutodiffError
 from autodiff_gen.host.trainer import host_trainer
 from autodiff_gen.ir.types import planned
 from autodiff_gen.model.loader import load_file
@@ -114,25 +113,14 @@ def text(names: Sequence[str]) -> str:
 
 
 def main(words: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(description="Measure the proposed benchmark of training.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="a network of it (default: all)")
-    parser.add_argument(
-        "--docs", type=Path, metavar="FILE", help="write the section `training` of a document"
+    return command(
+        words,
+        "Measure the proposed benchmark of training.",
+        "training",
+        "network",
+        benchmark()["networks"],
+        text,
     )
-    args = parser.parse_args(words)
-    known = benchmark()["networks"]
-    unknown = [name for name in args.names if name not in known]
-    try:
-        if unknown:
-            raise AutodiffError(f"unknown network {unknown[0]!r} (known: {', '.join(known)})")
-        found = text(args.names)
-        if args.docs is not None:
-            replace_section(args.docs, "training", found)
-    except AutodiffError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    print(found)
-    return 0
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ class LoggedRun:
 
     @property
     def unit(self) -> str:
-        """What the rows count: a fleet writes a round as step and epoch; so does a run of one step an epoch."""
+        """The unit of the rows. A fleet writes a round as step and epoch, as a run of one step an epoch does."""
         return "round" if all(r.step == r.epoch for r in self.rows) and len(self.rows) > 1 else "step"
 
 

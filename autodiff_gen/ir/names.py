@@ -66,7 +66,7 @@ def with_label_of(v: Value, other: Value) -> Value:
 
 
 def label_of(v: Value) -> Label | None:
-    """What is known of a value, or of the part of one that it shows."""
+    """The label of a value, or of the part of a value that a view shows; None without a label."""
     source = _labelled(v)
     return None if source is None else source.node.origin.labels.get(source.index)
 

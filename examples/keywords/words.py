@@ -1,6 +1,6 @@
 """Words as features: ten spoken words, synthesised from their sounds and a speaker's voice, as 49 frames of 10 bands.
 
-A speaker has a vocal tract, short or long, which shifts all resonances; an accent, which shifts those of sounds
+A speaker has a vocal tract, short or long, which shifts all resonances; an accent, which shifts resonances of sounds
 individually; a speed; and a microphone. A sound is three resonances of the voice (formants), noise around some
 frequency, or silence.
 """

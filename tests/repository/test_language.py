@@ -101,7 +101,7 @@ def counted_words(text: str) -> int:
 
 
 def excess(texts: list[str]) -> dict[str, float]:
-    """What is above its limit: phrases in 10,000 words, and the share of long sentences."""
+    """The rates above their limits: phrases in 10,000 words, and the share of long sentences."""
     words = sum(map(counted_words, texts))
     found = {}
     for phrase, most in RATES.items():

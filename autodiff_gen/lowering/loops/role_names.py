@@ -104,13 +104,13 @@ def function_names(
     result that they write, else their entry. steps: by entry and number; parts: whether the sections are parts of their
     steps."""
     names = [_function_name(group, steps, is_part) for group, is_part in zip(groups, parts, strict=True)]
-    for what in (_layer_of, _result_of, _entry_of):
+    for word_of in (_layer_of, _result_of, _entry_of):
         for name in [name for name, times in Counter(names).items() if times > 1]:
             same = [k for k, other in enumerate(names) if other == name]
-            words = [what(groups[k]) for k in same]
+            words = [word_of(groups[k]) for k in same]
             for k, word in zip(same, words, strict=True):
                 if word and len(set(words)) > 1:
-                    names[k] = f"{word}_{name}" if what is _layer_of else f"{name}_{word}"
+                    names[k] = f"{word}_{name}" if word_of is _layer_of else f"{name}_{word}"
     return names
 
 
