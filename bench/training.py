@@ -24,7 +24,7 @@ from document_section import command
 
 from autodiff_gen.bench.markdown import markdown_table
 from autodiff_gen.bench.report import number
-from autodiff_gen.bench.stage_trials import Network, Trials, settings
+from autodiff_gen.bench.stage_trials import TrialNetwork, Trials, settings
 from autodiff_gen.host.trainer import host_trainer
 from autodiff_gen.ir.types import planned
 from autodiff_gen.model.loader import load_file
@@ -53,7 +53,7 @@ def costs(networks: Mapping[str, Any]) -> str:
     rows = []
     for name, row in networks.items():
         r = memory.report(installation.benchmarks()[name])
-        (trial,) = Trials(Network(name), core, RESULTS).each([])
+        (trial,) = Trials(TrialNetwork(name), core, RESULTS).each([])
         cost = trial.cost
         rows.append(
             (

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..passes.costs import loads_of_a_product, sums_in_a_tile
-from ..targets.board import Board
+from ..targets.board import BoardSpec
 from ..targets.cost_table import CostTable, covered_by_tiles
 from .kernel_cases import Case, column_sums, gemm, matrix_vector, vector
 
@@ -61,7 +61,7 @@ def cases() -> Iterator[Case]:
         yield vector(length)
 
 
-def measured(board: Board, functions: Record, kernels: Record) -> dict[str, float | dict[str, float]]:
+def measured(board: BoardSpec, functions: Record, kernels: Record) -> dict[str, float | dict[str, float]]:
     """The keys of [cost] that are measured, from the records bench.json and kernels.json.
 
     The loops have LENGTH iterations of known loads, additions and stores, so their differences give each. Without an
@@ -148,7 +148,7 @@ def _features(row: Record, tile: int) -> tuple[int, int, int, int]:
     return 1, results, covered * terms, 0 if covered else results * terms
 
 
-def toml(board: Board, functions: Record, kernels: Record) -> str:
+def toml(board: BoardSpec, functions: Record, kernels: Record) -> str:
     """The section [cost] with the measured keys, and those that cannot be counted as the board has them."""
     lines = [
         f"# {board.target.core}: executed instructions, kernels {','.join(kernels['kernels'])}, counted in QEMU by "

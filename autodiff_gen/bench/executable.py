@@ -15,7 +15,7 @@ from ..host.compiler import first_error
 from ..host.objects import Objects
 from ..kernels.registry import Backends
 from ..targets import build_commands, installation
-from ..targets.board import Board
+from ..targets.board import BoardSpec
 from ..targets.toolchain import install_hint
 
 PROBES = "-DAG_PROBE_HINTS=1"
@@ -26,7 +26,7 @@ _LEFT_OUT = ("-g", "-flto", "-ffat-lto-objects")
 class Builder:
     """Builds programs for one board with the kernels of `tables`."""
 
-    def __init__(self, board: Board, tables: Backends) -> None:
+    def __init__(self, board: BoardSpec, tables: Backends) -> None:
         self.board, self.tables = board, tables
         own = [f for f in build_commands.compile_flags(board) if not f.startswith(_LEFT_OUT)]
         gcc = build_commands.tool(board, "gcc")

@@ -15,7 +15,7 @@ from ..kernels.registry import Backends
 from ..kernels.table import Kernel
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_syntax
-from ..targets.board import Board
+from ..targets.board import BoardSpec
 from ..targets.installation import __version__
 from .kernel_cases import Case
 from .measure import count_program, measurement
@@ -102,7 +102,7 @@ def _call(case: Case, kernel: Kernel) -> dict[str, Any]:
 
 
 def measure_kernels(
-    board: Board, kernels: list[str], elf: Path, probes: Path, plugins: Path
+    board: BoardSpec, kernels: list[str], elf: Path, probes: Path, plugins: Path
 ) -> dict[str, Any]:
     """The record of the kernels on a board. Raises ToolError."""
     listed = json.loads(probes.read_text())["cases"]

@@ -11,7 +11,7 @@ from ..errors import ToolError
 
 
 @dataclass(frozen=True)
-class Piece:
+class LinkedSection:
     """An input section that was linked: `.text.ag_expf`, 120 bytes, from `libw1.a(w1.o)`."""
 
     section: str
@@ -19,7 +19,7 @@ class Piece:
     source: str
 
 
-def pieces(path: Path) -> Iterator[Piece]:
+def pieces(path: Path) -> Iterator[LinkedSection]:
     """All input sections that occupy memory. Raises ToolError."""
     try:
         text = path.read_text()
@@ -30,7 +30,7 @@ def pieces(path: Path) -> Iterator[Piece]:
         raise ToolError(f"{path}: not a map of GNU ld")
     for m in re.finditer(r"^ (\.\S+)\s+0x([0-9a-f]+)\s+0x([0-9a-f]+) (\S.*)$", body, re.MULTILINE):
         if int(m[3], 16) and (int(m[2], 16) or m[1].startswith(".text")):
-            yield Piece(m[1], int(m[3], 16), m[4])
+            yield LinkedSection(m[1], int(m[3], 16), m[4])
 
 
 def text_bytes(path: Path, name: str) -> dict[str, int]:

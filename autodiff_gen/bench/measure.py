@@ -11,10 +11,10 @@ from typing import Any, TypeAlias
 
 from ..errors import ToolError
 from ..owned_files import write_file
-from ..targets.board import Board
+from ..targets.board import BoardSpec
 from .cycle_model import estimate
 from .linker_map import text_bytes
-from .qemu_counter import Counts, count, disassembly, plugin
+from .qemu_counter import ProbeCounts, count, disassembly, plugin
 
 SCHEMA = 1
 TRAINING = ("train_step", "accumulate", "apply")
@@ -30,7 +30,9 @@ class Programs:
     probes: Path
 
 
-def measure(board: Board, kernels: Sequence[str], profile: str, programs: Programs, plugins: Path) -> Record:
+def measure(
+    board: BoardSpec, kernels: Sequence[str], profile: str, programs: Programs, plugins: Path
+) -> Record:
     """The record of a model on a board; `profile` is the build profile (speed or size), `plugins` the folder of the
     compiled plugin. Raises ToolError."""
     listed = json.loads(programs.probes.read_text())
@@ -80,13 +82,13 @@ def measure(board: Board, kernels: Sequence[str], profile: str, programs: Progra
 class Counted:
     """The counts of a run, estimated cycles by probe, the stack's high-water mark in bytes, and losses."""
 
-    counts: Counts
+    counts: ProbeCounts
     cycles: Mapping[int, float | None]
     stack: int
     losses: list[float]
 
 
-def count_program(board: Board, elf: Path, plugins: Path) -> Counted:
+def count_program(board: BoardSpec, elf: Path, plugins: Path) -> Counted:
     """Run a benchmark program; the plugin is built in `plugins`. Raises ToolError."""
     counts = count(board, elf, plugin(plugins))
     code = disassembly(board, elf)

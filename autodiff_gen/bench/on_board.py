@@ -10,7 +10,7 @@ from typing import Any
 
 from ..device.transport import open_port
 from ..errors import ToolError
-from ..targets.board import Board
+from ..targets.board import BoardSpec
 
 TIMEOUT = 60.0  # seconds without a complete list
 
@@ -35,7 +35,7 @@ def listen(port: str) -> list[str]:
     )
 
 
-def measured(board: Board, kernels: Sequence[str], probes: Path, lines: Sequence[str]) -> dict[str, Any]:
+def measured(board: BoardSpec, kernels: Sequence[str], probes: Path, lines: Sequence[str]) -> dict[str, Any]:
     """The record, schema 1: cycles of each probe, for one call. Raises ToolError when the ids differ from `probes`, the
     JSON list."""
     listed = json.loads(probes.read_text())

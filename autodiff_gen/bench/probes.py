@@ -17,7 +17,7 @@ CALL = "call"
 
 
 @dataclass(frozen=True)
-class Probe:
+class ProbeRecord:
     """One instrumentation point. `step`: its number in the generated C; "" for the code of an entry outside its
     steps."""
 
@@ -31,18 +31,18 @@ class Probe:
     kernels: tuple[str, ...] = ()  # symbols of the kernels that it calls
 
 
-def entry_probes(program: Program) -> list[Probe]:
+def entry_probes(program: Program) -> list[ProbeRecord]:
     """One probe for each entry, for all that it executes."""
     return [_entry_probe(number, entry) for number, entry in enumerate(program.entries, 1)]
 
 
-def _entry_probe(number: int, entry: Entry) -> Probe:
-    return Probe(number, entry.name, "", "checks, call and return", CALL, "", 0)
+def _entry_probe(number: int, entry: Entry) -> ProbeRecord:
+    return ProbeRecord(number, entry.name, "", "checks, call and return", CALL, "", 0)
 
 
-def probes(program: Program) -> list[Probe]:
+def probes(program: Program) -> list[ProbeRecord]:
     """All probes, ordered by id."""
-    listed: list[Probe] = []
+    listed: list[ProbeRecord] = []
     for entry in program.entries:
         listed.append(_entry_probe(len(listed) + 1, entry))
         comments = c_query.step_comments(step_trees(entry, program))
@@ -52,7 +52,7 @@ def probes(program: Program) -> list[Probe]:
             phase, layer = phases.inside(step, top)
             kernels = dict.fromkeys(k.symbol for _, k in step.calls.values())
             listed.append(
-                Probe(
+                ProbeRecord(
                     len(listed) + 1,
                     entry.name,
                     number,
@@ -66,7 +66,7 @@ def probes(program: Program) -> list[Probe]:
     return listed
 
 
-def ids(listed: Sequence[Probe]) -> Mapping[str, Mapping[str, int]]:
+def ids(listed: Sequence[ProbeRecord]) -> Mapping[str, Mapping[str, int]]:
     """Ids by entry and step number, the argument of `emit`."""
     out: dict[str, dict[str, int]] = {}
     for probe in listed:

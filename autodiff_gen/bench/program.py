@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..codegen.c_printer import PRINTER
-from ..codegen.constants import Table, table
+from ..codegen.constants import ConstantArray, table
 from ..codegen.files import emit, templates
 from ..codegen.program import Arg, Entry, Program
 from ..errors import ShapeError
@@ -21,7 +21,7 @@ from ..lowering.c import c_syntax
 from ..model.loader import LoadedFile
 from ..model.model import Model
 from ..targets.installation import __version__
-from .probes import Probe, entry_probes, ids, probes
+from .probes import ProbeRecord, entry_probes, ids, probes
 
 DATA_BYTES = 1 << 17  # of inputs and targets in flash; further steps start again at the first
 Data = Mapping[str, NDArray[Any]]
@@ -45,7 +45,7 @@ def counted_texts(program: Program, file: LoadedFile, steps: int) -> dict[str, s
     return {**emit(program), f"{program.name}_bench.c": main}
 
 
-def probes_json(program: Program, listed: Sequence[Probe], steps: int) -> str:
+def probes_json(program: Program, listed: Sequence[ProbeRecord], steps: int) -> str:
     """The list of probes, for the command that counts."""
     head = {"schema": 1, "model": program.name, "batch": program.samples, "steps": steps}
     head["bytes"] = program.struct_bytes
@@ -96,7 +96,7 @@ def _given(arg: Arg, file: LoadedFile, step: int) -> NDArray[Any] | None:
 # The main program
 
 
-def _main(program: Program, listed: Sequence[Probe], given: Sequence[Data], steps: int) -> str:
+def _main(program: Program, listed: Sequence[ProbeRecord], given: Sequence[Data], steps: int) -> str:
     tables = _tables(program, given)
     overhead = {p.entry: p.id for p in listed if not p.step}
     outputs = [
@@ -126,7 +126,7 @@ def _main(program: Program, listed: Sequence[Probe], given: Sequence[Data], step
     )
 
 
-def _tables(program: Program, given: Sequence[Data]) -> list[Table]:
+def _tables(program: Program, given: Sequence[Data]) -> list[ConstantArray]:
     return [
         table(f"data_{k}", np.concatenate([d[key].reshape(-1) for d in given]), arg.type.dtype)
         for k, (key, arg) in enumerate(_inputs(program).items())

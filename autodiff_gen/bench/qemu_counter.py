@@ -15,14 +15,14 @@ from elftools.elf.elffile import ELFFile
 
 from ..errors import ToolError
 from ..targets import build_commands, installation
-from ..targets.board import Board
+from ..targets.board import BoardSpec
 from ..targets.toolchain import install_hint
 
 TIMEOUT = 900  # seconds for a run
 
 
 @dataclass
-class Counts:
+class ProbeCounts:
     """By probe id: `instructions`, `times` executed, and `profile`, executions by address; `printed`: the output's
     lines."""
 
@@ -63,7 +63,7 @@ def plugin(folder: Path) -> Path:
     return library
 
 
-def count(board: Board, elf: Path, library: Path) -> Counts:
+def count(board: BoardSpec, elf: Path, library: Path) -> ProbeCounts:
     """Run `elf` in the board's QEMU with the plugin. Raises ToolError."""
     argv = build_commands.qemu_argv(board, elf.resolve())
     if board.qemu is None:
@@ -102,8 +102,8 @@ def _ids(elf: Path) -> dict[int, int]:
     return {address & ~1: number for address, number in struct.iter_unpack("<II", data)}
 
 
-def _parse(text: str, ids: dict[int, int]) -> Counts:
-    counts = Counts()
+def _parse(text: str, ids: dict[int, int]) -> ProbeCounts:
+    counts = ProbeCounts()
     for line in text.splitlines():
         kind, *fields = line.split()
         if kind == "probe":
@@ -121,7 +121,7 @@ def _parse(text: str, ids: dict[int, int]) -> Counts:
     return counts
 
 
-def disassembly(board: Board, elf: Path) -> dict[int, tuple[str, str]]:
+def disassembly(board: BoardSpec, elf: Path) -> dict[int, tuple[str, str]]:
     """Mnemonic and operands by address. Raises ToolError."""
     tool = build_commands.tool(board, "objdump")
     if shutil.which(tool) is None:

@@ -25,7 +25,7 @@ WEIGHED = ("train", "predict", "arena")  # by which a stage is worth its lines
 
 
 @dataclass(frozen=True)
-class Row:
+class StageRow:
     """A network on a core without some stages, beside the same network with all."""
 
     network: str
@@ -75,7 +75,7 @@ def _number(x: float | None) -> str:
     return "-" if x is None else number(x)
 
 
-def summary(rows: Sequence[Row]) -> str:
+def summary(rows: Sequence[StageRow]) -> str:
     """A line for each set of stages that was left out."""
     cores = list(dict.fromkeys(r.core for r in rows))
     lines = []
@@ -97,7 +97,7 @@ def _lines_of(names: Sequence[str]) -> int:
     return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files)
 
 
-def _range(rows: Sequence[Row]) -> str:
+def _range(rows: Sequence[StageRow]) -> str:
     """In how many networks of a core the C differs, and the range of the changes."""
     changed = [r for r in rows if not r.is_same and not r.trial.needed]
     words = []
@@ -112,7 +112,7 @@ def _range(rows: Sequence[Row]) -> str:
     return f"{count}: {', '.join(words)}" if words else count
 
 
-def verdict(rows: Sequence[Row]) -> str:
+def verdict(rows: Sequence[StageRow]) -> str:
     """Whether a stage is needed, and where it gains or loses."""
     needed = next((r for r in rows if r.trial.needed), None)
     if needed is not None:
@@ -128,9 +128,9 @@ def verdict(rows: Sequence[Row]) -> str:
     return ", ".join(words)
 
 
-def candidates(rows: Sequence[Row]) -> str:
+def candidates(rows: Sequence[StageRow]) -> str:
     """The stages that gain less than LEAST everywhere, and those that lose instructions somewhere."""
-    by_set: dict[tuple[str, ...], list[Row]] = {}
+    by_set: dict[tuple[str, ...], list[StageRow]] = {}
     for r in rows:
         by_set.setdefault(r.trial.left_out, []).append(r)
     found: dict[str, list[str]] = {"no effect": [], "less than 1 %": []}
@@ -146,7 +146,7 @@ def candidates(rows: Sequence[Row]) -> str:
     return "\n".join([*lines, *(f"  {line}" for line in mixed)])
 
 
-def _losing_cores(rows: Sequence[Row]) -> str:
+def _losing_cores(rows: Sequence[StageRow]) -> str:
     """For each core on which the stage loses instructions, the most that it loses and gains there."""
     words = []
     for core in dict.fromkeys(r.core for r in rows):
@@ -159,7 +159,7 @@ def _losing_cores(rows: Sequence[Row]) -> str:
     return ", ".join(words)
 
 
-def _extremes(rows: Sequence[Row], sign: int) -> list[str]:
+def _extremes(rows: Sequence[StageRow], sign: int) -> list[str]:
     """For each measure the largest gain (sign 1) or loss (-1) of the stage, with its network and core."""
     found = []
     for name in WEIGHED:
@@ -170,7 +170,7 @@ def _extremes(rows: Sequence[Row], sign: int) -> list[str]:
     return found
 
 
-def details(rows: Sequence[Row]) -> str:
+def details(rows: Sequence[StageRow]) -> str:
     """A table for each core: the changes of each network whose C differs."""
     parts = []
     for core in dict.fromkeys(r.core for r in rows):
@@ -181,7 +181,7 @@ def details(rows: Sequence[Row]) -> str:
     return "\n\n".join(parts)
 
 
-def _detail_lines(rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
+def _detail_lines(rows: Sequence[StageRow]) -> Iterator[tuple[str, ...]]:
     for names in dict.fromkeys(r.trial.left_out for r in rows):
         for r in rows:
             if r.trial.left_out == names and not r.is_same and not r.trial.needed:
@@ -190,7 +190,7 @@ def _detail_lines(rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
                 yield (", ".join(names), r.network, *cells)
 
 
-def tables(bases: Sequence[tuple[str, Core, Trial]], rows: Sequence[Row]) -> str:
+def tables(bases: Sequence[tuple[str, Core, Trial]], rows: Sequence[StageRow]) -> str:
     """All tables as Markdown."""
     parts = [
         f"## All stages\n\n{costs(bases)}",

@@ -27,7 +27,7 @@ from ..lowering import left_out
 from ..model.build import compile_file
 from ..model.loader import LoadedFile, load_file
 from ..targets import build_commands, installation
-from ..targets.board import Board, load
+from ..targets.board import BoardSpec, load
 from . import executable
 from .executable import Builder
 from .program import counted_texts
@@ -50,7 +50,7 @@ class Core:
     kernels: tuple[str, ...]
     reference: bool = False
 
-    def load(self) -> tuple[Board, Backends]:
+    def load(self) -> tuple[BoardSpec, Backends]:
         path = installation.root() / self.board
         board = load(str(path) if path.is_file() else self.board)
         return board, registry.for_board(board, self.kernels)
@@ -67,7 +67,7 @@ def settings() -> tuple[list[str], list[Core]]:
 
 
 @dataclass(frozen=True)
-class Network:
+class TrialNetwork:
     """A model by its name or path. ram: the bytes of its states and arena, None without a limit."""
 
     name: str
@@ -108,7 +108,7 @@ def _with_tuples(fields: Mapping[str, Any]) -> dict[str, Any]:
 class Trials:
     """The trials of a network on a core. `results`: the folder of stored results."""
 
-    def __init__(self, network: Network, core: Core, results: Path) -> None:
+    def __init__(self, network: TrialNetwork, core: Core, results: Path) -> None:
         self.network, self.core, self._results = network, core, results
         self._board, tables = core.load()
         self._builder = Builder(self._board, tables)
@@ -242,7 +242,7 @@ def _difference_of(a: float, b: float) -> float:
     return abs(a - b)
 
 
-def _tools(board: Board) -> Iterator[str]:
+def _tools(board: BoardSpec) -> Iterator[str]:
     """What tells the C compiler and the emulator of a board from other versions."""
     emulator = "valgrind" if board.qemu is None else board.qemu.binary
     for name in (build_commands.tool(board, "gcc"), emulator):

@@ -9,8 +9,8 @@ from ..errors import ToolError
 from ..lowering import pipeline
 from ..model.loader import find_model
 from ..targets.schema import near
-from .stage_tables import Row
-from .stage_trials import Core, Network, Trial, Trials
+from .stage_tables import StageRow
+from .stage_trials import Core, Trial, TrialNetwork, Trials
 
 ALL = "all"
 
@@ -40,23 +40,23 @@ def chosen_cores(names: Sequence[str] | None, known: Sequence[Core]) -> list[Cor
 
 
 def measured(
-    networks: Sequence[Network],
+    networks: Sequence[TrialNetwork],
     cores: Sequence[Core],
     sets: Sequence[tuple[str, ...]],
     results: Path,
     say: Callable[[str], None],
-) -> tuple[list[tuple[str, Core, Trial]], list[Row]]:
+) -> tuple[list[tuple[str, Core, Trial]], list[StageRow]]:
     """What each network costs on each core with all stages, and without each set. `say` takes a line for each result.
     Raises AutodiffError."""
     for network in networks:
         find_model(network.name)
     bases: list[tuple[str, Core, Trial]] = []
-    rows: list[Row] = []
+    rows: list[StageRow] = []
     for network in networks:
         for core in cores:
             base, *others = _trials(Trials(network, core, results), sets, say)
             bases.append((network.title, core, base))
-            rows += [Row(network.title, core, base, trial) for trial in others]
+            rows += [StageRow(network.title, core, base, trial) for trial in others]
     return bases, rows
 
 
@@ -68,5 +68,5 @@ def _trials(trials: Trials, sets: Sequence[tuple[str, ...]], say: Callable[[str]
             base = trial
             say(f"{trials.network.title} {trials.core.name}: {trial.cost.line}")
         else:
-            say(Row(trials.network.title, trials.core, base, trial).line())
+            say(StageRow(trials.network.title, trials.core, base, trial).line())
         yield trial

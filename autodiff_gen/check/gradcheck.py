@@ -19,7 +19,7 @@ from ..ir.types import planned
 from ..model.function import Functions
 from ..model.model import Model
 from ..report.text_table import table
-from .problem import Problem, problems
+from .problem import GradientProblem, problems
 
 # Largest accepted error, relative to the largest gradient of the parameter. In float64 the relative error of a central
 # difference with STEP is about 1e-10, PyTorch's about 1e-15.
@@ -101,7 +101,7 @@ def check(
     return "\n\n".join(reports), good
 
 
-def _check(p: Problem, samples: int, seed: int) -> tuple[str, bool]:
+def _check(p: GradientProblem, samples: int, seed: int) -> tuple[str, bool]:
     order = topological([p.loss])
     passed = {v for v in p.variables if any(r.type.quantization for r in downstream(order, [v]))}
     passed |= {v for v in p.variables if _has_own_gradient(order, v)}
@@ -131,7 +131,7 @@ def _has_own_gradient(order: list[Node], v: Value) -> bool:
     )
 
 
-def _roundings(p: Problem, gradients: list[Any], seed: int) -> list[float]:
+def _roundings(p: GradientProblem, gradients: list[Any], seed: int) -> list[float]:
     """How much of each gradient rounding explains."""
     rng = np.random.default_rng(seed)
     largest = [0.0] * len(gradients)
@@ -240,7 +240,7 @@ def _compare_torch(
     return "compared with PyTorch in float64, every element"
 
 
-def _report(p: Problem, findings: list[Finding], loss: float, note: str, passed: list[str]) -> str:
+def _report(p: GradientProblem, findings: list[Finding], loss: float, note: str, passed: list[str]) -> str:
     rows = []
     for f in findings:
         oracles = [("finite differences", f.differences, f"{f.checked - len(f.kinks)} of {f.size}")]

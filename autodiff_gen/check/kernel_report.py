@@ -10,7 +10,7 @@ from ..kernels.table import Kernel
 
 
 @dataclass
-class Run:
+class CaseRun:
     """The cases of a row with arrays aligned to `align` bytes."""
 
     align: int
@@ -27,7 +27,7 @@ class Run:
         return not self.wrong and not self.died
 
 
-def read(text: str, by_row: Sequence[dict[int, Run]]) -> int | None:
+def read(text: str, by_row: Sequence[dict[int, CaseRun]]) -> int | None:
     """Add the program's output to the runs of its rows; returns the last row that it began, if any."""
     last = None
     for line in text.splitlines():
@@ -39,7 +39,7 @@ def read(text: str, by_row: Sequence[dict[int, Run]]) -> int | None:
             last = number
             continue
         align = int(words[2])
-        run = by_row[number].setdefault(align, Run(align))
+        run = by_row[number].setdefault(align, CaseRun(align))
         if words[0] == "wrong":
             run.examples.append(" ".join(words[3:]))
         else:
@@ -48,7 +48,7 @@ def read(text: str, by_row: Sequence[dict[int, Run]]) -> int | None:
     return last
 
 
-def line_of(row: Kernel, runs: dict[int, Run]) -> tuple[str, bool]:
+def line_of(row: Kernel, runs: dict[int, CaseRun]) -> tuple[str, bool]:
     """The report of a row, and whether it passed."""
     name = f"{row.name} {row.symbol}"
     cases = sum(r.cases for r in runs.values())
@@ -64,7 +64,7 @@ def line_of(row: Kernel, runs: dict[int, Run]) -> tuple[str, bool]:
     return text + (f"; {left_out} left out by {when}" if left_out else ""), True
 
 
-def _fault(kernel: str, runs: dict[int, Run], bad: Sequence[Run]) -> str:
+def _fault(kernel: str, runs: dict[int, CaseRun], bad: Sequence[CaseRun]) -> str:
     first = bad[0]
     how = first.died or f"differs from ref in {first.wrong} of {first.cases} cases"
     enough = [r.align for r in runs.values() if r.good and r.cases]

@@ -24,9 +24,9 @@ from ..kernels.read_table import TABLE
 from ..kernels.registry import Backends
 from ..kernels.table import Backend, Kernel
 from ..targets import build_commands, installation
-from ..targets.board import Board
+from ..targets.board import BoardSpec
 from ..targets.toolchain import install_hint
-from .kernel_report import Run, line_of, read
+from .kernel_report import CaseRun, line_of, read
 from .kernel_rows import DECLARATIONS, declarations, table
 
 _SECONDS = 60  # without a line of output: whole programs take 0.1 to 6, and 40 on a loaded machine
@@ -39,7 +39,7 @@ _ALIGNMENTS = (64, 16, 8, 4)  # of arrays.h; cores without FPU have only the las
 _INTRINSICS = {"avx2": "immintrin.h", "mve": "arm_mve.h", "neon": "arm_neon.h"}
 
 
-def test_kernels(backend: str, board: Board, compiler: str = "gcc") -> tuple[list[str], bool]:
+def test_kernels(backend: str, board: BoardSpec, compiler: str = "gcc") -> tuple[list[str], bool]:
     """Compare a backend of the tree or a folder; returns one line per row of its table that the board's core can run,
     and whether all passed. `compiler`: of the board's toolchain, without its prefix.
 
@@ -63,18 +63,20 @@ def test_kernels(backend: str, board: Board, compiler: str = "gcc") -> tuple[lis
 
 
 class _Program:
-    def __init__(self, tables: Backends, tested: Backend, board: Board, compiler: str, folder: Path) -> None:
+    def __init__(
+        self, tables: Backends, tested: Backend, board: BoardSpec, compiler: str, folder: Path
+    ) -> None:
         self.tables, self.tested, self.board, self.folder = tables, tested, board, folder
         self.compiler = build_commands.tool(board, compiler)
         self.rows = [row for row in tested.kernels if row.runs_on(tables.features)]
         (folder / DECLARATIONS).write_text(declarations(self.rows))
         self.objects = [*self._of_the_backend(), *self._others()]
 
-    def results(self) -> list[dict[int, Run]]:
+    def results(self) -> list[dict[int, CaseRun]]:
         """The runs of every row by alignment. After a row that crashes the program, the rows that follow are run in a
         new one."""
         rows = self.rows
-        by_row: list[dict[int, Run]] = [{} for _ in rows]
+        by_row: list[dict[int, CaseRun]] = [{} for _ in rows]
         pending = list(range(len(by_row)))
         while pending:
             text, died = self._run(self._link([rows[i] for i in pending]))
@@ -85,21 +87,21 @@ class _Program:
                 raise KernelError(
                     f"{self.tested.name} on {self.board.id}: the program {died} before its first case"
                 )
-            endless = {_ALIGNMENTS[0]: Run(_ALIGNMENTS[0], died=died)}
+            endless = {_ALIGNMENTS[0]: CaseRun(_ALIGNMENTS[0], died=died)}
             by_row[pending[last]] = (
                 endless if died == _ENDLESS else self._by_alignment(rows[pending[last]], died)
             )
             pending = pending[last + 1 :]
         return by_row
 
-    def _by_alignment(self, row: Kernel, died: str) -> dict[int, Run]:
+    def _by_alignment(self, row: Kernel, died: str) -> dict[int, CaseRun]:
         """The runs of a row that crashed the program, one program for each alignment, up to the first that crashes."""
-        runs: dict[int, Run] = {}
+        runs: dict[int, CaseRun] = {}
         for align in _ALIGNMENTS:
             text, again = self._run(self._link([row], align))
             read(text, [runs])
             if again or align == _ALIGNMENTS[-1]:
-                runs.setdefault(align, Run(align)).died = again or died
+                runs.setdefault(align, CaseRun(align)).died = again or died
                 break
         return runs
 
@@ -170,7 +172,7 @@ class _Program:
         ]
 
     def _cached(
-        self, board: Board, sources: Sequence[Path], words: Sequence[str], include: Sequence[Path]
+        self, board: BoardSpec, sources: Sequence[Path], words: Sequence[str], include: Sequence[Path]
     ) -> list[Path]:
         """The objects of sources, compiled with the flags of `board` unless they were before."""
         objects = Objects([self.compiler, *_flags(board), *words], include, self.board.id)
@@ -205,13 +207,13 @@ class _Program:
         return elf
 
     def _compile(
-        self, board: Board, source: Path, target: Path, words: Sequence[str], include: Sequence[Path]
+        self, board: BoardSpec, source: Path, target: Path, words: Sequence[str], include: Sequence[Path]
     ) -> subprocess.CompletedProcess[str]:
         return self._gcc(
             board, *words, *(f"-I{path}" for path in include), "-c", str(source), "-o", str(target)
         )
 
-    def _gcc(self, board: Board, *words: str) -> subprocess.CompletedProcess[str]:
+    def _gcc(self, board: BoardSpec, *words: str) -> subprocess.CompletedProcess[str]:
         command = [self.compiler, *_flags(board), *words]
         try:
             return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
@@ -265,7 +267,7 @@ def _output(command: Sequence[str], folder: Path) -> tuple[str, int | None]:
     return b"".join(parts).decode(errors="replace"), code
 
 
-def _flags(board: Board) -> list[str]:
+def _flags(board: BoardSpec) -> list[str]:
     """The board's flags without its name, which the program does not print, and without debug information. A kernel is
     called as the contract says, not inlined at link time, since not every compiler can do that."""
     left_out = ("-g", "-flto", "-ffat-lto-objects", "-DAG_BOARD=")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..frontends.imported.network import network
-from ..frontends.imported.program import Program
+from ..frontends.imported.program import ImportedProgram
 from ..frontends.onnx.read import read
 from ..functional.inputs import Input
 from ..ir.interpreter import evaluate
@@ -21,7 +21,7 @@ BATCH = 4
 TOLERANCE = 1e-4  # of float32, relative to the largest element
 
 
-def compare(program: Program, file: Any, name: str, seed: int = 0) -> tuple[str, bool]:
+def compare(program: ImportedProgram, file: Any, name: str, seed: int = 0) -> tuple[str, bool]:
     """The report, and whether all results agree. file: the path or the ModelProto that was imported."""
     from onnx.reference import ReferenceEvaluator
 

@@ -18,7 +18,7 @@ from .. import optim
 from ..autodiff import grad
 from ..errors import ToolError, counted, pip_install
 from ..frontends.imported.network import network
-from ..frontends.imported.program import CONSTANT, Program, ValueRef, names, references
+from ..frontends.imported.program import CONSTANT, ImportedProgram, ValueRef, names, references
 from ..functional.inputs import Input
 from ..ir.build import make_input
 from ..ir.graph import State
@@ -41,7 +41,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparedValue:
     """One comparison: the largest error, relative to the largest element."""
 
     what: str
@@ -55,12 +55,17 @@ class Row:
 
 
 def compare(
-    program: Program, given: Any, name: str, seed: int = 0, data: Arrays | None = None, steps: int = STEPS
+    program: ImportedProgram,
+    given: Any,
+    name: str,
+    seed: int = 0,
+    data: Arrays | None = None,
+    steps: int = STEPS,
 ) -> tuple[str, bool]:
     """The report, and whether all agrees. given: the module that was imported, or the file of torch.export; data:
     arrays for some or all inputs, the others are random; steps: of training. Raises ToolError without PyTorch."""
     rows = comparisons(program, given, name, seed, data, steps)
-    worst: dict[str, Row] = {}
+    worst: dict[str, ComparedValue] = {}
     count: dict[str, int] = {}
     for row in rows:
         count[row.what] = count.get(row.what, 0) + 1
@@ -88,8 +93,13 @@ def compare(
 
 
 def comparisons(
-    program: Program, given: Any, name: str, seed: int = 0, data: Arrays | None = None, steps: int = STEPS
-) -> list[Row]:
+    program: ImportedProgram,
+    given: Any,
+    name: str,
+    seed: int = 0,
+    data: Arrays | None = None,
+    steps: int = STEPS,
+) -> list[ComparedValue]:
     """All comparisons: outputs and loss first, then gradients and steps, from the network's end to its start."""
     if importlib.util.find_spec("torch") is None:
         raise ToolError(f"comparing with the original needs PyTorch; run: {pip_install('torch')}")
@@ -101,7 +111,9 @@ def comparisons(
         return _compared(program, theirs, name, inputs, seed + 1, steps)
 
 
-def _compared(program: Program, original: Any, name: str, inputs: Arrays, seed: int, count: int) -> list[Row]:
+def _compared(
+    program: ImportedProgram, original: Any, name: str, inputs: Arrays, seed: int, count: int
+) -> list[ComparedValue]:
     theirs = original.outputs(inputs)
     generator = np.random.default_rng(seed)
     classes = len(theirs) == 1 and theirs[0].ndim == 2 and theirs[0].shape[1] > 1
@@ -109,26 +121,26 @@ def _compared(program: Program, original: Any, name: str, inputs: Arrays, seed: 
         generator.integers(0, t.shape[1], t.shape[:1]) if classes else generator.normal(size=t.shape)
         for t in theirs
     ]
-    rows: list[Row] = []
+    rows: list[ComparedValue] = []
     for k, (rule, options) in enumerate(OPTIMIZERS.items()):
         ours = _Ours(program, name, inputs, targets, getattr(optim, rule)(**options))
         if k == 0:
             loss, outputs, gradients = ours.derivatives()
             their_loss, their_outputs, their_gradients = original.derivatives(inputs, targets)
             named = zip(_output_names(program), outputs, their_outputs, strict=True)
-            rows += [Row("outputs", n, _error(a, b)) for n, a, b in named]
-            rows.append(Row("loss", "loss", _error(loss, their_loss)))
+            rows += [ComparedValue("outputs", n, _error(a, b)) for n, a, b in named]
+            rows.append(ComparedValue("loss", "loss", _error(loss, their_loss)))
             untrained = {n: 0.0 * g for n, g in their_gradients.items() if g.any() and n in program.weights}
             rows += _rows("gradients", untrained | gradients, their_gradients, program)
         after, losses = ours.steps(count)
         their_after, their_losses = original.steps(inputs, targets, rule, options, count)
         steps = f"{counted(count, 'step')} of {rule}"
-        rows.append(Row(f"{steps}: losses", "loss", _error(losses, their_losses), AFTER_STEPS))
+        rows.append(ComparedValue(f"{steps}: losses", "loss", _error(losses, their_losses), AFTER_STEPS))
         rows += _rows(steps, after, their_after, program, AFTER_STEPS)
     return rows
 
 
-def without_dropout(program: Program) -> Program:
+def without_dropout(program: ImportedProgram) -> ImportedProgram:
     """The program without dropout, and with the means of random numbers."""
     known: dict[str, Any] = {}
 
@@ -149,7 +161,9 @@ def without_dropout(program: Program) -> Program:
     return replace(program, calls=calls, outputs=new(program.outputs))
 
 
-def _inputs(program: Program, generator: np.random.Generator, data: Arrays) -> dict[str, NDArray[Any]]:
+def _inputs(
+    program: ImportedProgram, generator: np.random.Generator, data: Arrays
+) -> dict[str, NDArray[Any]]:
     found: dict[str, NDArray[Any]] = {}
     for name, dtype in program.inputs.items():
         shape = [BATCH if d is None else d for d in program.shapes[name]]
@@ -158,7 +172,7 @@ def _inputs(program: Program, generator: np.random.Generator, data: Arrays) -> d
     return found
 
 
-def _output_names(program: Program) -> list[str]:
+def _output_names(program: ImportedProgram) -> list[str]:
     return [f"output {k}" for k, _ in enumerate(references(program.outputs))]
 
 
@@ -170,12 +184,14 @@ def _error(ours: Any, theirs: Any, least: float = 0.0) -> float:
     return float(np.abs(a - b).max(initial=0.0) / (max(np.abs(b).max(initial=0.0), least) or 1.0))
 
 
-def _rows(what: str, ours: Arrays, theirs: Arrays, program: Program, allowed: float = TOLERANCE) -> list[Row]:
+def _rows(
+    what: str, ours: Arrays, theirs: Arrays, program: ImportedProgram, allowed: float = TOLERANCE
+) -> list[ComparedValue]:
     order = [n for n, w in program.weights.items() if w.role != CONSTANT and n in ours]
     floats = [np.abs(a).max(initial=0.0) for a in theirs.values() if a.dtype.kind == "f"]
     least = FLOOR * float(max(floats, default=0.0))
     errors = {n: _error(ours[n], theirs[n], least) if n in theirs else float("inf") for n in order}
-    return [Row(what, n, errors[n], allowed) for n in reversed(order)]
+    return [ComparedValue(what, n, errors[n], allowed) for n in reversed(order)]
 
 
 class _Ours:
@@ -183,7 +199,7 @@ class _Ours:
 
     def __init__(
         self,
-        program: Program,
+        program: ImportedProgram,
         name: str,
         inputs: Arrays,
         targets: Sequence[NDArray[Any]],

@@ -23,7 +23,7 @@ PERTURBATION = 0.05  # largest change of the initial parameters, so that zero bi
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class GradientProblem:
     """d loss / d variable for every variable. `feeds`: arrays for all inputs and states; `n`: their batch size;
     `where`: a description of these arrays for the report."""
 
@@ -38,7 +38,7 @@ class Problem:
 
 def problems(
     definition: Model | Functions, name: str, seed: int, data: Mapping[str, Any] | None, steps: int | None
-) -> Iterator[Problem]:
+) -> Iterator[GradientProblem]:
     """The model's loss with respect to its parameters; or for each function the weighted sum of its float outputs with
     respect to its float inputs. `data`: arrays by name for some or all inputs, the others are random. `steps`: the
     number of training steps in float64 before; None for the initial parameters changed by up to PERTURBATION. Raises
@@ -52,7 +52,9 @@ def problems(
         yield _of_function(function, f"{name}: {function.name}", seed, data or {})
 
 
-def _of_model(model: Model, name: str, seed: int, data: Mapping[str, Any], steps: int | None) -> Problem:
+def _of_model(
+    model: Model, name: str, seed: int, data: Mapping[str, Any], steps: int | None
+) -> GradientProblem:
     step = model.entries()[0]
     loss = step.outputs["loss"]
     states = _states([*step.outputs.values(), *step.updates.values()])
@@ -86,10 +88,10 @@ def _of_model(model: Model, name: str, seed: int, data: Mapping[str, Any], steps
     gradients = tuple(grad(loss, list(variables)))
     chosen, where = _finite(loss, feeds, n, all(v.name in data for v in inputs))
     where += "" if steps is None else f", parameters after {counted(steps, 'step')}"
-    return Problem(name, loss, variables, gradients, chosen, n, where)
+    return GradientProblem(name, loss, variables, gradients, chosen, n, where)
 
 
-def _of_function(function: Function, name: str, seed: int, data: Mapping[str, Any]) -> Problem:
+def _of_function(function: Function, name: str, seed: int, data: Mapping[str, Any]) -> GradientProblem:
     inputs = function.graph.inputs
     terms = [F.sum(v * _weights(v)) for v in function.graph.outputs.values() if v.dtype.kind == "f"]
     variables = tuple(v for v in inputs if v.dtype.kind == "f")
@@ -107,7 +109,7 @@ def _of_function(function: Function, name: str, seed: int, data: Mapping[str, An
         return {v: _data(v, generator, (low, high), data, n, valid.get(v)) for v in inputs}
 
     chosen, where = _finite(loss, feeds, n, all(v.name in data for v in inputs))
-    return Problem(name, loss, variables, tuple(grad(loss, list(variables))), chosen, n, where)
+    return GradientProblem(name, loss, variables, tuple(grad(loss, list(variables))), chosen, n, where)
 
 
 def _states(roots: list[Value]) -> list[Value]:

@@ -73,22 +73,24 @@ def loaded(file: Path | IO[bytes]) -> Any:
 
 
 @contextmanager
-def original(given: Any, tied: Mapping[str, str], views: Mapping[str, WeightView]) -> Iterator[Original]:
+def original(
+    given: Any, tied: Mapping[str, str], views: Mapping[str, WeightView]
+) -> Iterator[ReferenceModule]:
     """The program of a file, or a module itself with all its hooks; the module is restored afterwards. tied: names of
     weights -> the weight that each one is; views: the views of Program."""
     if not isinstance(given, torch.nn.Module):
         module = loaded(given)
         share(module, tied, views)
-        yield Original(module)
+        yield ReferenceModule(module)
         return
     with state_kept(torch, given), shown_weights(torch, given, type(given).__name__):
         given.zero_grad()
         given.double()
         share(given, tied, views)
-        yield Original(given, _Wide)
+        yield ReferenceModule(given, _Wide)
 
 
-class Original:
+class ReferenceModule:
     """A module in float64, called, differentiated and trained as a user does. mode: entered while it runs."""
 
     def __init__(self, module: Any, mode: Any = nullcontext) -> None:

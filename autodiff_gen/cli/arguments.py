@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from ..targets.schema import DEFAULT_BOARD
 
 if TYPE_CHECKING:
-    from ..bench.stage_trials import Network
-    from ..targets.board import Board
+    from ..bench.stage_trials import TrialNetwork
+    from ..targets.board import BoardSpec
 
 Number = TypeVar("Number", int, float)
 Command: TypeAlias = Callable[
@@ -81,12 +81,12 @@ def memory_size(text: str) -> int:
     return int(digits) * unit
 
 
-def network(text: str) -> Network:
+def network(text: str) -> TrialNetwork:
     """`resnet8`, or `resnet8:480K`: a model, and its limit of RAM."""
-    from ..bench.stage_trials import Network
+    from ..bench.stage_trials import TrialNetwork
 
     name, colon, limit = text.rpartition(":")
-    return Network(name, memory_size(limit)) if colon else Network(text)
+    return TrialNetwork(name, memory_size(limit)) if colon else TrialNetwork(text)
 
 
 def columns(text: str) -> dict[str, list[str]]:
@@ -263,7 +263,7 @@ def target_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def board_and_kernels(args: argparse.Namespace) -> tuple[Board, list[str] | None]:
+def board_and_kernels(args: argparse.Namespace) -> tuple[BoardSpec, list[str] | None]:
     """The board, and the command line's kernel backends; None for the backends of the board's profile."""
     from ..kernels import registry
     from ..targets import board

@@ -68,7 +68,7 @@ class Message:
 
 
 @dataclass(frozen=True)
-class Entry:
+class ErrorEntry:
     """page: the file; text: Markdown."""
 
     page: Path
@@ -77,13 +77,13 @@ class Entry:
     text: str
 
 
-def entries() -> list[Entry]:
+def entries() -> list[ErrorEntry]:
     """All entries, page by page."""
     found = []
     for page in sorted(installation.error_pages().glob("*.md")):
         for match in _ENTRY.finditer(page.read_text(encoding="utf-8")):
             messages = tuple(Message(normalised(line)) for line in match["messages"].splitlines())
-            found.append(Entry(page, match["title"], messages, match["text"].strip()))
+            found.append(ErrorEntry(page, match["title"], messages, match["text"].strip()))
     return found
 
 
@@ -92,14 +92,14 @@ def normalised(text: str) -> str:
     return " ".join(text.split())
 
 
-def matching(text: str, among: Sequence[Entry]) -> list[tuple[Message, Entry]]:
+def matching(text: str, among: Sequence[ErrorEntry]) -> list[tuple[Message, ErrorEntry]]:
     """The messages that the text contains, the longest first."""
     line = normalised(text)
     found = [(m, entry) for entry in among for m in entry.messages if m.matches(line)]
     return sorted(found, key=lambda item: -item[0].length)
 
 
-def containing(text: str, among: Sequence[Entry]) -> list[Entry]:
+def containing(text: str, among: Sequence[ErrorEntry]) -> list[ErrorEntry]:
     """The entries with a message that contains the text: the message has all words and pairs of words of the text,
     apart from suggestions, names and values, which no message has."""
     text = re.sub(r"did you mean [^?]*\?|'[^']*'", "", text)
@@ -110,7 +110,7 @@ def containing(text: str, among: Sequence[Entry]) -> list[Entry]:
     return [e for e, messages in zip(among, own, strict=True) if any(given <= words for words in messages)]
 
 
-def begun(text: str, among: Sequence[Entry]) -> list[Entry]:
+def begun(text: str, among: Sequence[ErrorEntry]) -> list[ErrorEntry]:
     """The entries with the message that most probably begins with the text."""
     line = normalised(text)
     counts = [max(m.begun(line) for m in entry.messages) for entry in among]
@@ -118,7 +118,7 @@ def begun(text: str, among: Sequence[Entry]) -> list[Entry]:
     return [e for e, count in zip(among, counts, strict=True) if count == most >= _LEAST]
 
 
-def nearest(text: str, among: Sequence[Entry]) -> list[Entry]:
+def nearest(text: str, among: Sequence[ErrorEntry]) -> list[ErrorEntry]:
     """The entries with a message that shares most words and pairs of words with the text, best first: one that few
     entries have counts most; none without a word in common."""
     own = [[_words(m.text) for m in entry.messages] for entry in among]

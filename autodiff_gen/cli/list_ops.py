@@ -18,7 +18,6 @@ from ..ir.node import OPS, Op, topological
 from ..ir.op_forms import Added, Finished
 from ..ir.op_kinds import (
     Assemble,
-    Call,
     Composite,
     Cond,
     Contraction,
@@ -26,6 +25,7 @@ from ..ir.op_kinds import (
     Extent,
     Fused,
     Iota,
+    KernelOp,
     Leaf,
     Moded,
     Pick,
@@ -134,9 +134,9 @@ def _in_c(op: Op) -> str:
             return "ops that it is expanded into"
         case Moded():
             return "nothing: resolved by the mode before"
-        case Call() if isinstance(op.form, Finished):
+        case KernelOp() if isinstance(op.form, Finished):
             return f"as `{op.form.of}`, with an epilogue"
-        case Call() if isinstance(op.form, Added) and op.form.of:
+        case KernelOp() if isinstance(op.form, Added) and op.form.of:
             return f"as `{op.form.of}`, added to memory"
         case Scan() | Cond():
             return (
@@ -144,14 +144,14 @@ def _in_c(op: Op) -> str:
                 if isinstance(op.lower, Scan)
                 else "`if` with its own steps in both branches"
             )
-        case Call():
+        case KernelOp():
             return "kernel " + ", ".join(_code(k) for k in _kernels(op))
     return type(op.lower).__name__.lower()
 
 
 def _kernels(op: Op) -> list[str]:
     """The kernels that the op's samples call."""
-    assert isinstance(op.lower, Call)
+    assert isinstance(op.lower, KernelOp)
     names: dict[str, None] = {}
     for k in range(len(op.samples)):
         node = _applied(op, k)

@@ -98,7 +98,7 @@ def _of_data(args: argparse.Namespace, model: Model) -> tuple[Iterator[Mapping[s
     from ..codegen.compiler import input_args
     from ..codegen.link_layout import LinkArray, LinkLayout, rows_per_step
     from ..device.dataset import load_dataset
-    from ..device.recording_windows import Windows
+    from ..device.recording_windows import RecordingWindows
     from ..ir.index_checks import checks_of
     from ..model.loader import find_model
 
@@ -106,7 +106,7 @@ def _of_data(args: argparse.Namespace, model: Model) -> tuple[Iterator[Mapping[s
     for arg in input_args((*model.inputs, *model.targets), checks_of([model.loss])):
         arrays.append(LinkArray(arg, arg.c_name, 0, arg.value in targets, model.batch))
     path, layout = find_model(args.model)[0], LinkLayout(tuple(arrays), ())
-    windows = Windows(args.window, args.stride)
+    windows = RecordingWindows(args.window, args.stride)
     data = load_dataset(args.data, path, layout, args.columns, (), windows, args.classes)
     rows = rows_per_step(tuple(arrays))
     mixed = data.is_sorted(layout)

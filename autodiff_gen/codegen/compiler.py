@@ -12,7 +12,7 @@ from ..ir.canonical_text import canonical_text, number_of
 from ..ir.graph import Check, Graph, State
 from ..ir.identifiers import HEADERS, OK_OF, Scope, identifier, of_program
 from ..ir.index_checks import valid_inputs
-from ..ir.module import Module
+from ..ir.module import IRModule
 from ..ir.names import name_of
 from ..ir.node import CONST, INPUT, Value, topological
 from ..ir.types import of_one_sample, varies
@@ -25,7 +25,7 @@ from ..lowering.plan import EntryPlan
 from ..lowering.plan_search import lower
 from ..passes.context import Context
 from ..passes.layout.layout_assignment import layout_assignment
-from ..targets.board import Board
+from ..targets.board import BoardSpec
 from ..targets.memory import Space
 from .does_not_fit import does_not_fit, states_do_not_fit
 from .program import INDEX, Arg, CheckPlan, Entry, Program, Slot
@@ -38,7 +38,7 @@ def compile_model(
     model: ModelSpec,
     name: str,
     kernels: Sequence[str] | None = ("ref",),
-    board: Board | None = None,
+    board: BoardSpec | None = None,
     ram: Ram = None,
     dump: Dump | None = None,
     must_fit: bool = True,
@@ -114,7 +114,7 @@ def compile_functions(
     functions: Sequence[FunctionSpec],
     name: str,
     kernels: Sequence[str] | None = ("ref",),
-    board: Board | None = None,
+    board: BoardSpec | None = None,
     ram: Ram = None,
     dump: Dump | None = None,
     must_fit: bool = True,
@@ -138,7 +138,7 @@ def _graphs(functions: Sequence[FunctionSpec], dump: Dump | None = None) -> list
     """The graphs of functions with their layouts assigned."""
     graphs: list[Graph] = []
     for f in functions:
-        for stage, made in run((layout_assignment,), Module((f.graph,)), Context()):
+        for stage, made in run((layout_assignment,), IRModule((f.graph,)), Context()):
             graphs += made.entries
             if dump is not None:
                 dump.write(stage, made)
@@ -161,7 +161,7 @@ def _functions(
     )
 
 
-def _load_kernels(kernels: Sequence[str] | None, board: Board | None) -> Backends:
+def _load_kernels(kernels: Sequence[str] | None, board: BoardSpec | None) -> Backends:
     if board is None:
         return kernel_tables.load(list(kernels or ()))
     return kernel_tables.for_board(board, kernels)

@@ -21,7 +21,7 @@ from .c_printer import WIDTH, folded
 
 
 @dataclass(frozen=True)
-class Table:
+class ConstantArray:
     """A constant array of the generated C."""
 
     name: str
@@ -39,12 +39,12 @@ class Table:
         return f" /* [{','.join(map(str, self.shape))}] */" if len(self.shape) > 1 else ""
 
 
-def table(name: str, array: np.ndarray[Any, Any], dtype: DType) -> Table:
+def table(name: str, array: np.ndarray[Any, Any], dtype: DType) -> ConstantArray:
     values = array.reshape(-1)
     keys = values.view(f"u{values.itemsize}").tolist()  # the bits: 0.0 and -0.0 differ
     distinct = dict(zip(keys, values.tolist(), strict=True))
     items = {key: c_syntax.literal(x, dtype) + "," for key, x in distinct.items()}
-    return Table(name, dtype.c, array.shape, _lines([items[key] for key in keys]))
+    return ConstantArray(name, dtype.c, array.shape, _lines([items[key] for key in keys]))
 
 
 def _lines(items: Sequence[str]) -> tuple[str, ...]:
@@ -76,7 +76,7 @@ def constant_names(
     return names
 
 
-def constant_tables(names: Mapping[Value, str]) -> list[Table]:
+def constant_tables(names: Mapping[Value, str]) -> list[ConstantArray]:
     """A table for each name."""
     first: dict[str, Value] = {}
     for v, name in names.items():
@@ -84,7 +84,7 @@ def constant_tables(names: Mapping[Value, str]) -> list[Table]:
     return [table(name, v.node.attrs["value"], v.type.dtype) for name, v in first.items()]
 
 
-def declared(tables: Sequence[Table]) -> list[str]:
+def declared(tables: Sequence[ConstantArray]) -> list[str]:
     """Declarations of tables that are defined further down, a statement for each type."""
     arrays: dict[str, list[str]] = {}
     for t in tables:

@@ -14,20 +14,20 @@ from ..lowering.c import c_ast as c
 from ..lowering.c import c_syntax
 from ..lowering.c.c_syntax import shown
 from ..lowering.phases import layer_headings
-from ..lowering.plan import Bound, CondPlan, EntryPlan, InnerPlan, ScanPlan, Step, Written
+from ..lowering.plan import Bound, CondPlan, EntryPlan, InnerPlan, PlannedStep, ScanPlan, Written
 from .c_printer import PRINTER
 from .entry_names import Inside, Names
 from .step_names import called_in_region
 
 Nested: TypeAlias = Callable[
     [EntryPlan, Mapping[Value, c.Expr], Mapping[str, c.Expr], Mapping[State, c.Expr], Inside],
-    Callable[[Step], Sequence[c.Statement]],
+    Callable[[PlannedStep], Sequence[c.Statement]],
 ]
 """From a region, given like an entry by its plan, arguments, outputs, states and surroundings, to a function that gives
 the statements of a step."""
 
 
-def region_statements(names: Names, step: Step, nested: Nested) -> list[c.Statement]:
+def region_statements(names: Names, step: PlannedStep, nested: Nested) -> list[c.Statement]:
     """The comment and the statements of a scan or cond."""
     if isinstance(step.inner, CondPlan):
         return _cond(names, step, step.inner, nested)
@@ -56,7 +56,9 @@ def region_statements(names: Names, step: Step, nested: Nested) -> list[c.Statem
     return [*out, c.For(time, c.number(plan.times), inner, extent=plan.times)]
 
 
-def _micro_batches(names: Names, step: Step, plan: ScanPlan, scope: Scope, nested: Nested) -> c.Statement:
+def _micro_batches(
+    names: Names, step: PlannedStep, plan: ScanPlan, scope: Scope, nested: Nested
+) -> c.Statement:
     """The loop over micro-batches: `count` samples from sample `start` on; the last micro-batch has the rest."""
     n, start, most = c.Name("n"), c.Name("start"), c.number(plan.samples)
     inner = tuple(_part(names, step, plan.body, scope, start, nested))
@@ -67,12 +69,12 @@ def _micro_batches(names: Names, step: Step, plan: ScanPlan, scope: Scope, neste
     return c.For("start", n, inner, step=plan.samples)
 
 
-def _targets(names: Names, step: Step) -> str:
+def _targets(names: Names, step: PlannedStep) -> str:
     named = ((names.bare(names.place(r)), r.type.shape) for r in step.node.results)
     return ", ".join(f"{name}{shown(shape) if shape else ''}" for name, shape in named)
 
 
-def _cond(names: Names, step: Step, plan: CondPlan, nested: Nested) -> list[c.Statement]:
+def _cond(names: Names, step: PlannedStep, plan: CondPlan, nested: Nested) -> list[c.Statement]:
     (pred, *_) = step.node.operands
     value = names.scalar(pred)
     zero = c.Literal("0.0f" if pred.type.dtype.kind == "f" else "0")
@@ -87,7 +89,7 @@ def _cond(names: Names, step: Step, plan: CondPlan, nested: Nested) -> list[c.St
 
 
 def _part(
-    names: Names, step: Step, part: InnerPlan, scope: Scope, time: c.Expr | None, nested: Nested
+    names: Names, step: PlannedStep, part: InnerPlan, scope: Scope, time: c.Expr | None, nested: Nested
 ) -> list[c.Statement]:
     """Pointers to the part's operands and results, then its steps."""
     pointers = _Pointers(names, step, scope, time)
@@ -119,7 +121,7 @@ def _part(
     return out
 
 
-def _arenas(names: Names, step: Step) -> Mapping[str, tuple[str, int]]:
+def _arenas(names: Names, step: PlannedStep) -> Mapping[str, tuple[str, int]]:
     """Where the arenas of the step's regions begin, by pool."""
     own = [b for b in names.plan.placed if b.owner is step and not b.values]
     return {b.pool: names.inside.place(b) for b in own}
@@ -129,7 +131,7 @@ class _Pointers:
     """The operands and results of a part of a region. declared: pointers, and numbers that are read; memories: of
     arrays, by their places."""
 
-    def __init__(self, names: Names, step: Step, scope: Scope, time: c.Expr | None) -> None:
+    def __init__(self, names: Names, step: PlannedStep, scope: Scope, time: c.Expr | None) -> None:
         self.names, self.step, self.scope, self.time = names, step, scope, time
         self.declared: list[c.Statement] = []
         self.memories, self.called = dict(names.memories), dict(names.called)

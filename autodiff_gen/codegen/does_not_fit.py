@@ -9,7 +9,7 @@ from itertools import accumulate
 from ..errors import LONGEST, listed
 from ..ir.names import name_of
 from ..lowering.plan import EntryPlan, Placed
-from ..targets.board import Board
+from ..targets.board import BoardSpec
 from ..targets.memory import Space
 from .program import Program, Slot
 
@@ -17,7 +17,7 @@ LEAST = 30  # characters of a list of tensors
 
 
 def does_not_fit(
-    program: Program, spaces: Sequence[Space], small: Sequence[tuple[Space, int]], board: Board | None
+    program: Program, spaces: Sequence[Space], small: Sequence[tuple[Space, int]], board: BoardSpec | None
 ) -> str:
     """spaces: the regions that the program may use; small: the regions that are too small, with the bytes that the
     program needs there."""
@@ -40,7 +40,9 @@ def does_not_fit(
     return f"{begin}{_sizes(live_at_peak(program), begin, end)}{end}"
 
 
-def states_do_not_fit(name: str, slots: Sequence[Slot], spaces: Sequence[Space], board: Board | None) -> str:
+def states_do_not_fit(
+    name: str, slots: Sequence[Slot], spaces: Sequence[Space], board: BoardSpec | None
+) -> str:
     """The message about a model that is not planned, as its parameters and optimizer state exceed the memory."""
     needed = sum(s.type.bytes for s in slots)
     missing = needed - sum(s.bytes for s in spaces)
@@ -59,7 +61,7 @@ def _sizes(sizes: Sequence[tuple[str, int]], begin: str, end: str) -> str:
     return listed((f"{name} {size}" for name, size in sizes), max(room, LEAST)) if sizes else "nothing"
 
 
-def _has(spaces: Sequence[Space], board: Board | None) -> str:
+def _has(spaces: Sequence[Space], board: BoardSpec | None) -> str:
     """The available bytes, and their regions."""
     where = f"board {board.id}" if board is not None else "ram"
     regions = f" ({', '.join(f'{s.region} {s.bytes}' for s in spaces)})" if len(spaces) > 1 else ""

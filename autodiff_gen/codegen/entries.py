@@ -130,17 +130,17 @@ def _add_tests(steps: list[c.Statements], entry: Entry, body: EntryBody, prefix:
 # Signatures
 
 
-def parameters(entry: Entry, program: Program) -> list[c.Parameter]:
+def parameters(entry: Entry, program: Program) -> list[c.FunctionParameter]:
     """The parameters of an entry: the struct, arrays, n, scalars, outputs."""
-    out = [c.Parameter(f"{program.struct} *", "t")]
+    out = [c.FunctionParameter(f"{program.struct} *", "t")]
     for arg in entry.parameters:
         if arg is None:
-            out.append(c.Parameter("int32_t", "n"))
+            out.append(c.FunctionParameter("int32_t", "n"))
         elif arg.by_value:
-            out.append(c.Parameter(arg.type.dtype.c, arg.c_name))
+            out.append(c.FunctionParameter(arg.type.dtype.c, arg.c_name))
         else:
             const = "" if arg.role == "output" else "const "
-            out.append(c.Parameter(f"{const}{arg.type.dtype.c} *", arg.c_name))
+            out.append(c.FunctionParameter(f"{const}{arg.type.dtype.c} *", arg.c_name))
     return out
 
 

@@ -17,7 +17,7 @@ from ..lowering.c import c_ast as c
 from ..lowering.c import c_syntax
 from ..lowering.loops.loop_tree import LoopTree
 from ..lowering.loops.statements import LOOP_NAMES
-from ..lowering.plan import EntryPlan, Step
+from ..lowering.plan import EntryPlan, PlannedStep
 from .call_statement import statement
 from .comments import call_comment
 from .control_flow import region_statements
@@ -36,13 +36,13 @@ class EntryBody(Names):
         outputs: Mapping[str, c.Expr],
         slots: Mapping[State, c.Expr],
         inside: Inside,
-    ) -> Callable[[Step], list[c.Statement]]:
+    ) -> Callable[[PlannedStep], list[c.Statement]]:
         """A function that gives the statements of a step of a region of this entry."""
         rest = self.tables, inside, self.geometry, self.layers, self.poison, self.arenas
         body = type(self)(plan, args, outputs, slots, *rest)
         return lambda step: [*body.statements(step), *body.freed(step)]
 
-    def freed(self, step: Step) -> list[c.Statement]:
+    def freed(self, step: PlannedStep) -> list[c.Statement]:
         """With `poison`, statements that fill the memory that is not used after a step."""
         ended = [b for b in self.plan.placed if b.end == step.number] if self.poison else []
         kept = {b.over: (b.bytes + 3) // 4 * 4 for b in self.plan.placed}
@@ -52,12 +52,12 @@ class EntryBody(Names):
             if (size := b.bytes - kept.get(b, 0)) > 0
         ]
 
-    def statements(self, step: Step) -> list[c.Statement]:
+    def statements(self, step: PlannedStep) -> list[c.Statement]:
         """The step's comment, the pointers that are first used in it, and its statements."""
         comment, *body = self._statements(step)
         return [comment, *self.pointers.get(step.number, ()), *body]
 
-    def _statements(self, step: Step) -> list[c.Statement]:
+    def _statements(self, step: PlannedStep) -> list[c.Statement]:
         if step.inner is not None:
             return region_statements(self, step, self._nested)
         number = self.number(step.number)
@@ -66,7 +66,7 @@ class EntryBody(Names):
             return [c.Comment(loops_comment(self, step, tree.called), number), *c.braced(tree.top)]
         return [c.Comment(call_comment(self, step.node, step.calls[step.node][0]), number), *self._call(step)]
 
-    def _loops(self, step: Step) -> LoopTree:
+    def _loops(self, step: PlannedStep) -> LoopTree:
         assert step.nest is not None and step.statements is not None
         nest, region = step.nest, step.nest.region
         outer = dict(zip(region.params, step.node.operands, strict=True))
@@ -119,11 +119,11 @@ class EntryBody(Names):
         body = c.Assign(self.element(target, 0, [(k, 1)]), read)
         return c.For(k.text, c_syntax.size(count), (body,), extent=count)
 
-    def _memory(self, step: Step, node: Node) -> dict[str, c.Expr]:
+    def _memory(self, step: PlannedStep, node: Node) -> dict[str, c.Expr]:
         """Scratch memory of the kernel that computes a node of the step."""
         return {SCRATCH: self.scratch[step, step.memory[node]]} if node in step.memory else {}
 
-    def _call(self, step: Step) -> list[c.Statement]:
+    def _call(self, step: PlannedStep) -> list[c.Statement]:
         node = step.node
         call, kernel = step.calls[node]
         extents = node.results[0].type.shape

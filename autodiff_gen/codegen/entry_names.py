@@ -13,8 +13,8 @@ from ..ir.types import Type
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_syntax
 from ..lowering.c.c_syntax import shown
-from ..lowering.loops.memory import CALLER, Memory
-from ..lowering.plan import EntryPlan, Placed, Step
+from ..lowering.loops.memory import CALLER, PointedMemory
+from ..lowering.plan import EntryPlan, Placed, PlannedStep
 from .c_printer import PRINTER
 from .geometry import Geometry
 
@@ -30,7 +30,7 @@ class Inside:
     taken: frozenset[str] = frozenset()
     prefix: str = ""
     start: int = 0
-    memories: Mapping[c.Expr, Memory] = field(default_factory=dict)
+    memories: Mapping[c.Expr, PointedMemory] = field(default_factory=dict)
     called: Mapping[c.Expr, Called] = field(default_factory=dict)
 
     def place(self, buffer: Placed) -> tuple[str, int]:
@@ -73,21 +73,22 @@ class Names:
             table: called(v, self.layers) for v, table in tables.items()
         }  # the meaning of names of places
         self.called |= self.inside.called
-        self.scratch: dict[tuple[Step, Value], c.Expr] = {}
+        self.scratch: dict[tuple[PlannedStep, Value], c.Expr] = {}
         self.pointers: dict[int, list[c.Declare]] = {}  # by the number of the step that first uses them
         numbers = {s.node: s.number for s in plan.steps}
         for buffer in plan.placed:
             self._declare(buffer, numbers)
 
-    def _given(self) -> dict[c.Expr, Memory]:
+    def _given(self) -> dict[c.Expr, PointedMemory]:
         """The memory of the caller's arrays, of states and of constants."""
         memories = {
-            table: Memory(CALLER, _text(table), 0, v.type.dtype.size) for v, table in self.tables.items()
+            table: PointedMemory(CALLER, _text(table), 0, v.type.dtype.size)
+            for v, table in self.tables.items()
         }
         for v, place in (*self.args.items(), *self.names.items()):
-            memories[place] = Memory(CALLER, _text(place), 0, 4).of_type(v.type.dtype)
+            memories[place] = PointedMemory(CALLER, _text(place), 0, 4).of_type(v.type.dtype)
         for state, place in self.slots.items():
-            memories[place] = Memory(_text(place), _text(place), 0, 4).of_type(state.type.dtype)
+            memories[place] = PointedMemory(_text(place), _text(place), 0, 4).of_type(state.type.dtype)
         return memories
 
     def _declare(self, buffer: Placed, numbers: Mapping[Node, int]) -> None:
@@ -122,11 +123,11 @@ class Names:
         self.memories[c.Name(name)] = self._memory_of(buffer, type)
         return c.Name(name)
 
-    def _memory_of(self, buffer: Placed, type: Type) -> Memory:
+    def _memory_of(self, buffer: Placed, type: Type) -> PointedMemory:
         """The part of the arena that a buffer takes."""
         arena, offset = self.inside.place(buffer)
         root, origin = _text(self.arenas[arena]), offset // 4 * 4
-        return Memory(root, root, origin, 4, origin, origin + type.bytes).of_type(type.dtype)
+        return PointedMemory(root, root, origin, 4, origin, origin + type.bytes).of_type(type.dtype)
 
     def start_of(self, buffer: Placed, skipped: int = 0) -> c.Expr:
         """The address of a buffer, or `skipped` bytes after it."""

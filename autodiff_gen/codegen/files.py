@@ -141,7 +141,7 @@ def _functions(source: Source) -> list[dict[str, Any]]:
     ]
 
 
-def _head(start: str, parameters: Iterable[c.Parameter]) -> str:
+def _head(start: str, parameters: Iterable[c.FunctionParameter]) -> str:
     """The head of a function, without semicolon or brace."""
     shown = [p.c_type + p.name if p.c_type.endswith("*") else f"{p.c_type} {p.name}" for p in parameters]
     whole = [text.replace(" ", "\0") for text in (f"{start}(", *shown)]
@@ -253,7 +253,7 @@ def _parts(code: EntryCode, program: Program) -> dict[str, Any]:
     arguments = tuple(c.Name(p.name) for p in parameters(code.entry, program))
     return {
         "signature": _signature(name, code, program),
-        "abort": _head(f"int {program.name}_abort", [c.Parameter(f"{program.struct} *", "t")]),
+        "abort": _head(f"int {program.name}_abort", [c.FunctionParameter(f"{program.struct} *", "t")]),
         "to_abort": code.entry.plan.steps_before_updates,
         "call": PRINTER.expression(c.Call(name, arguments)),
         "checks": PRINTER.lines(code.checks),
@@ -275,6 +275,6 @@ def _signature(name: str, code: EntryCode, program: Program) -> str:
 
 def _init_signature(program: Program) -> str:
     """The head of <m>_init."""
-    regions = [c.Parameter(f"{r.struct} *", r.pointer) for r in program.regions]
-    own = [c.Parameter(f"{program.struct} *", "t"), *regions, c.Parameter("uint32_t", "seed")]
+    regions = [c.FunctionParameter(f"{r.struct} *", r.pointer) for r in program.regions]
+    own = [c.FunctionParameter(f"{program.struct} *", "t"), *regions, c.FunctionParameter("uint32_t", "seed")]
     return _head(f"int {program.name}_init", own)

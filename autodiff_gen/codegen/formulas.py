@@ -26,7 +26,7 @@ from ..ir.traits import uniform, view_kind
 from ..ir.types import normalise_axes, planned_size
 from ..lowering.c import c_syntax
 from ..lowering.c.c_syntax import shown
-from ..lowering.plan import Step
+from ..lowering.plan import PlannedStep
 from .applications import Application, application
 from .entry_names import Names
 from .gradient_calls import gradient_call
@@ -45,7 +45,7 @@ def plain(literal: str) -> str:
     return literal[:-1] if literal[-1:] == "f" and literal[-2:-1].isdigit() else literal
 
 
-def loops_comment(names: Names, step: Step, locals_: Mapping[Value, str]) -> str:
+def loops_comment(names: Names, step: PlannedStep, locals_: Mapping[Value, str]) -> str:
     """A line for each result: the formula of its elements. A local value has a separate line if it is used several
     times or belongs to a long formula. locals_: the names of local values in the loops."""
     return "\n".join(_Formulas(names, step, locals_).lines())
@@ -65,7 +65,7 @@ class _Formulas:
     local value that has a line. After the line of a state's new value, `old name` is its old value.
     """
 
-    def __init__(self, names: Names, step: Step, locals_: Mapping[Value, str]) -> None:
+    def __init__(self, names: Names, step: PlannedStep, locals_: Mapping[Value, str]) -> None:
         self.names, self.locals = names, locals_
         region = step.node.regions[0]
         self.nodes = region.nodes

@@ -8,15 +8,15 @@ from typing import TypeAlias
 
 from ..ir.identifiers import Scope
 from ..ir.kernel_call import KernelCall
-from ..kernels.contract import CONTRACT, STRUCTS, Param
+from ..kernels.contract import CONTRACT, STRUCTS, KernelParam
 from ..lowering.c import c_ast as c
 from ..lowering.phases import Phases, title
-from ..lowering.plan import EntryPlan, Step
+from ..lowering.plan import EntryPlan, PlannedStep
 
 Geometry: TypeAlias = tuple[str, tuple[tuple[str, int], ...]]  # the struct, and its fields with their values
 
 
-def struct_of(call: KernelCall) -> Param | None:
+def struct_of(call: KernelCall) -> KernelParam | None:
     """The parameter of a call that points to its geometry."""
     return next((p for p in CONTRACT[call.kernel].params if p.struct), None)
 
@@ -65,7 +65,7 @@ def _wish(geometry: Geometry, of_layers: Mapping[str, str]) -> str:
     return "_".join([*words, "shape"])
 
 
-def _calls(step: Step) -> Iterator[KernelCall]:
+def _calls(step: PlannedStep) -> Iterator[KernelCall]:
     for call, _ in step.calls.values():
         yield call
     for part in step.inner.parts if step.inner is not None else ():

@@ -12,14 +12,14 @@ from ..ir.parameter_layout import PartialStorage, Storage
 from ..ir.types import planned_size
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_syntax
-from .constants import Table, table
+from .constants import ConstantArray, table
 from .program import Slot
 
 
-def init_statements(slots: Sequence[Slot]) -> tuple[list[c.Statement], list[Table], bool]:
+def init_statements(slots: Sequence[Slot]) -> tuple[list[c.Statement], list[ConstantArray], bool]:
     """The statements of _init, the tables that they copy, and whether any value is drawn."""
     out: list[c.Statement] = []
-    tables: list[Table] = []
+    tables: list[ConstantArray] = []
     scope = Scope([s.c_name for s in slots])
     names: dict[tuple[int, Storage | PartialStorage | None], str] = {}
     draws = False

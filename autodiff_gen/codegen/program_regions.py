@@ -10,7 +10,7 @@ from ..errors import BoardError, PlanError
 from ..ir.graph import State
 from ..ir.identifiers import Scope, identifier
 from ..lowering.arena.memory_regions import in_regions
-from ..targets.board import Board
+from ..targets.board import BoardSpec
 from ..targets.memory import Space
 from ..targets.schema import near
 from .program import Program, RegionStruct, Slot
@@ -18,7 +18,7 @@ from .program import Program, RegionStruct, Slot
 Ram = int | Mapping[str, int] | None
 
 
-def spaces_of(board: Board | None, ram: Ram) -> tuple[Space, ...]:
+def spaces_of(board: BoardSpec | None, ram: Ram) -> tuple[Space, ...]:
     """The regions that a program may use, the main one first; none without a limit. ram: bytes of all regions
     together, or by region: regions without a number are not used. Raises BoardError."""
     own = () if board is None else board.spaces
@@ -41,7 +41,7 @@ def spaces_of(board: Board | None, ram: Ram) -> tuple[Space, ...]:
     return tuple(replace(s, bytes=size) for s, size in zip(own, sizes, strict=True) if size or s.states)
 
 
-def budget_of(board: Board | None, ram: Ram) -> int | None:
+def budget_of(board: BoardSpec | None, ram: Ram) -> int | None:
     """The bytes of all regions together, None without a limit."""
     spaces = spaces_of(board, ram)
     return sum(s.bytes for s in spaces) if spaces else None
@@ -52,7 +52,7 @@ def _main_first(ram: Mapping[str, int], own: Sequence[Space]) -> list[tuple[str,
     return sorted(ram.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order))
 
 
-def _space(own: Sequence[Space], name: str, size: int, board: Board | None) -> Space:
+def _space(own: Sequence[Space], name: str, size: int, board: BoardSpec | None) -> Space:
     known = {s.region: s for s in own}
     if not known:
         return Space(name, size)

@@ -9,7 +9,7 @@ from itertools import chain
 
 from ..ir.identifiers import of_program
 from ..ir.names import Called
-from ..kernels.table import Function
+from ..kernels.table import MathFunction
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_query
 from ..lowering.loops.common_form import Variable
@@ -17,7 +17,7 @@ from ..lowering.loops.common_function import CommonFunction
 from ..lowering.loops.outlining import EntrySteps, outlined
 from ..lowering.loops.schedule import scheduled
 from ..lowering.loops.vector_loops import all_short
-from .constants import Table, constant_tables
+from .constants import ConstantArray, constant_tables
 from .entries import EntryCode, entry_code, parameters
 from .geometry import Geometry, geometry_names
 from .program import Program
@@ -31,9 +31,9 @@ class Source:
 
     codes: Sequence[EntryCode]
     functions: Sequence[CommonFunction]
-    tables: Sequence[Table]
+    tables: Sequence[ConstantArray]
     geometry: Mapping[Geometry, str]
-    own: Sequence[Function]
+    own: Sequence[MathFunction]
     all_short: bool
 
     @property
@@ -68,8 +68,8 @@ def source_of(program: Program, probes: Mapping[str, Mapping[str, int]], poison:
 
 
 def _with_own_functions(
-    codes: Sequence[EntryCode], functions: Mapping[str, Function]
-) -> tuple[list[EntryCode], list[Function]]:
+    codes: Sequence[EntryCode], functions: Mapping[str, MathFunction]
+) -> tuple[list[EntryCode], list[MathFunction]]:
     """Code that calls a backend's replacements for functions of ag_math.h, and the replacements that are called."""
     if not functions:
         return list(codes), []

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from ..ir.graph import Graph, State
-from ..ir.module import Module
+from ..ir.module import IRModule
 
 
 class FunctionSpec(Protocol):
@@ -29,7 +29,7 @@ class ModelSpec(Protocol):
     restore_after: int
 
     @property
-    def stages(self) -> Sequence[tuple[str, Module[Graph]]]: ...
+    def stages(self) -> Sequence[tuple[str, IRModule[Graph]]]: ...
     @property
     def states(self) -> Sequence[State]: ...
     @property

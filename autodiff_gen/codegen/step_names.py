@@ -17,7 +17,7 @@ from ..ir.node import CONST, STATE, Node
 from ..ir.op_kinds import Assemble, Elementwise, Extent, Iota, View
 from ..ir.origin import FORWARD, FunctionCall
 from ..lowering.loops.role_names import PHASES, StepName, joined
-from ..lowering.plan import EntryPlan, Step
+from ..lowering.plan import EntryPlan, PlannedStep
 
 Key = tuple[FunctionCall, str]  # a call, and the phase in which nodes of it are computed
 
@@ -67,7 +67,7 @@ def called_in_region(step: Node) -> str:
     return joined([(call.function, PHASES.get(phase, "")) for call, phase in keys])
 
 
-def _computing(step: Step) -> Iterator[Node]:
+def _computing(step: PlannedStep) -> Iterator[Node]:
     """The nodes of a step's loops that compute elements, without nodes that only move them."""
     for node in step.node.regions[0].nodes:
         lower = node.op.lower
@@ -77,7 +77,7 @@ def _computing(step: Step) -> Iterator[Node]:
             yield node
 
 
-def _moved(step: Step) -> str:
+def _moved(step: PlannedStep) -> str:
     """The name of a step that computes nothing."""
     sources = [v.base.node for v in step.node.regions[0].results]
     sources = [n.operands[0].base.node if n.op.materializes else n for n in sources]
@@ -107,7 +107,7 @@ def _around(call: FunctionCall | None) -> Iterator[FunctionCall]:
         call = call.within
 
 
-def _op(node: Node, step: Step) -> str:
+def _op(node: Node, step: PlannedStep) -> str:
     """`bias_add`: the op of a node, after the names that the parameters that it reads have in their layers."""
     params = step.node.regions[0].params
     outer = [step.node.operands[params.index(v.base)].base for v in node.operands if v.base in params]

@@ -15,7 +15,7 @@ from .dataset import Dataset, as_integers, load_dataset
 from .inputs import FILE
 from .log import CsvLog, Progress, TensorBoard, curve
 from .metrics import numbered
-from .recording_windows import Windows
+from .recording_windows import RecordingWindows
 from .session import Session
 from .training import Plan, Record, Run, learning_rate, make_plan, run_training
 
@@ -25,7 +25,7 @@ INTERRUPTED = 130
 
 def train(session: Session, board: Board, args: argparse.Namespace) -> int:
     """Train; returns the exit code: 0 at the end of the plan, 130 after Ctrl-C."""
-    windows = Windows(args.window, args.stride)
+    windows = RecordingWindows(args.window, args.stride)
     loaded = load_dataset(args.data, session.path, board.layout, args.columns, (), windows, args.classes)
     data = _cut(loaded, args.samples, args.tests)
     if args.send is not None:

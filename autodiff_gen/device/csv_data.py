@@ -22,7 +22,7 @@ from ..codegen.link_layout import LinkArray, LinkLayout
 from ..errors import DataError, listed, quoted, shortened
 from ..ir.types import bound
 from .errors import OtherArrays
-from .recording_windows import Windows, axes, elements
+from .recording_windows import RecordingWindows, axes, elements
 
 Array = NDArray[Any]
 Columns = Mapping[str, Sequence[str]]  # the columns of an array, by its name
@@ -33,7 +33,7 @@ class CsvOptions:
     """How CSV files are read: the columns of arrays, by name, and the windows of recordings."""
 
     columns: Columns
-    windows: Windows
+    windows: RecordingWindows
 
 
 def read_table(path: Path, layout: LinkLayout, options: CsvOptions) -> dict[str, Array]:
@@ -67,7 +67,7 @@ def _shaped(rows: Array, a: LinkArray) -> Array:
     return rows.reshape(-1, *bound(a.type.shape, a.batch)[1:])
 
 
-def _is_recording(layout: LinkLayout, places: Mapping[str, Sequence[int]], windows: Windows) -> bool:
+def _is_recording(layout: LinkLayout, places: Mapping[str, Sequence[int]], windows: RecordingWindows) -> bool:
     """Whether the rows are times: the columns of each input are one of its axes, not all its elements."""
     inputs = [(a, len(places[a.name])) for a in layout.inputs if not a.is_target]
     whole = all(count == elements(a) for a, count in inputs)
@@ -75,7 +75,7 @@ def _is_recording(layout: LinkLayout, places: Mapping[str, Sequence[int]], windo
 
 
 def _in_windows(
-    path: Path, layout: LinkLayout, columns: Mapping[str, Array], windows: Windows
+    path: Path, layout: LinkLayout, columns: Mapping[str, Array], windows: RecordingWindows
 ) -> dict[str, Array]:
     """The windows of a recording; an array with one value a window has the value of the window's last row."""
     x = next(a for a in layout.inputs if not a.is_target)
@@ -210,7 +210,7 @@ def _counts(arrays: Sequence[LinkArray], free: int, has_more: bool) -> dict[str,
     return counts
 
 
-def _fits_windows(layout: LinkLayout, places: Mapping[str, Sequence[int]], windows: Windows) -> bool:
+def _fits_windows(layout: LinkLayout, places: Mapping[str, Sequence[int]], windows: RecordingWindows) -> bool:
     """Whether the columns of all arrays are columns of one recording."""
     if not _is_recording(layout, places, windows):
         return False
@@ -219,7 +219,7 @@ def _fits_windows(layout: LinkLayout, places: Mapping[str, Sequence[int]], windo
     return len(lengths) == 1 and all(n == elements(a) or windows.rows(a, n) in lengths for a, n in targets)
 
 
-def _takes(a: LinkArray, windows: Windows) -> str:
+def _takes(a: LinkArray, windows: RecordingWindows) -> str:
     """`192`, or `192 (in a recording 3 or 64)`."""
     sizes, window = axes(a), windows.window
     if a.is_target or len(sizes) > 2:

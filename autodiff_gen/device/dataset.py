@@ -22,7 +22,7 @@ from ..ir.types import Type, bound
 from ..reading.npz import NUMBERS, WORDS, read_npy, read_npz
 from .csv_data import Columns, CsvOptions, read_recordings, read_table
 from .errors import OtherArrays
-from .recording_windows import Windows
+from .recording_windows import RecordingWindows
 
 Array = NDArray[Any]
 
@@ -60,7 +60,7 @@ def load_dataset(
     layout: LinkLayout,
     columns: Columns | None = None,
     unused: Collection[str] = (),
-    windows: Windows | None = None,
+    windows: RecordingWindows | None = None,
     classes: tuple[str, ...] = (),
 ) -> Dataset:
     """The data for a model file, checked against the model's inputs. Raises DataError, ShapeError.
@@ -75,7 +75,7 @@ def load_dataset(
         hint = "" if given is not None else f"; give --data, {FORMS}"
         raise DataError(f"data {path}: no such file{hint}")
     reader = _folder if path.is_dir() else _READERS.get(path.suffix, _unknown)
-    windows = windows or Windows()
+    windows = windows or RecordingWindows()
     arrays = reader(path, layout, CsvOptions(columns or {}, windows))
     if windows.is_given and not windows.length:
         raise DataError(

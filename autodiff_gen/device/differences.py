@@ -45,7 +45,7 @@ class Mask:
 
 
 @dataclass(frozen=True)
-class Piece:
+class DifferencePart:
     """The part of a difference in one reply: `count` elements from `first` on, or only the `top` largest of them,
     unless `top` is 0."""
 
@@ -87,11 +87,11 @@ class Encoding:
         """The number in a request."""
         return ENCODINGS[self.values]
 
-    def size(self, piece: Piece) -> int:
+    def size(self, piece: DifferencePart) -> int:
         """Bytes of a reply."""
         return 2 * piece.top + (4 * piece.values if self.values == F32 else 4 + piece.values)
 
-    def pieces(self, elements: int, room: int) -> list[Piece]:
+    def pieces(self, elements: int, room: int) -> list[DifferencePart]:
         """All elements, in replies of at most `room` bytes."""
         most = room // 4 if self.values == F32 else room - 4
         if self.share < 1.0:
@@ -100,15 +100,15 @@ class Encoding:
         firsts = range(0, elements, most)
         return [self._piece(first, min(most, elements - first)) for first in firsts]
 
-    def _piece(self, first: int, count: int) -> Piece:
-        return Piece(first, count, 0 if self.share == 1.0 else max(1, int(self.share * count + 0.5)))
+    def _piece(self, first: int, count: int) -> DifferencePart:
+        return DifferencePart(first, count, 0 if self.share == 1.0 else max(1, int(self.share * count + 0.5)))
 
-    def request(self, number: int, piece: Piece, seed: int) -> Request:
+    def request(self, number: int, piece: DifferencePart, seed: int) -> Request:
         """DELTA of round `number`."""
         payload = struct.pack("<IIHBI", number, piece.first, piece.count, self.kind, seed)
         return frames.DELTA, payload + (struct.pack("<H", piece.top) if piece.top else b"")
 
-    def decoded(self, pieces: Sequence[Piece], data: Array) -> Vector:
+    def decoded(self, pieces: Sequence[DifferencePart], data: Array) -> Vector:
         """The elements of successive pieces, all alike except the last one. `data`: the bytes of their replies, uint8.
         Elements that were not sent are 0."""
         first, last = pieces[0], pieces[-1]
@@ -116,7 +116,7 @@ class Encoding:
         parts = (self._rows(first, rows.reshape(-1, self.size(first))), self._rows(last, rest[None]))
         return np.concatenate([part.reshape(-1) for part in parts])
 
-    def _rows(self, piece: Piece, rows: Array) -> Vector:
+    def _rows(self, piece: DifferencePart, rows: Array) -> Vector:
         """The elements of a piece in each row of bytes, float32[rows, elements]."""
         values: Any
         at = 2 * piece.top
@@ -130,7 +130,7 @@ class Encoding:
         np.put_along_axis(found, _viewed(rows[:, :at], "<u2").astype(int), values, 1)
         return found
 
-    def answer(self, piece: Piece, answer: tuple[int, bytes]) -> Vector:
+    def answer(self, piece: DifferencePart, answer: tuple[int, bytes]) -> Vector:
         """The elements in a reply to DELTA. Raises DeviceError, LinkError."""
         status, data = answer
         if status:

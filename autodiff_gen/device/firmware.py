@@ -19,11 +19,11 @@ from ..host.objects import Objects
 from ..kernels.libraries import check_libraries
 from ..owned_files import write_files
 from ..targets import build_commands
-from ..targets.board import Board
+from ..targets.board import BoardSpec
 from ..targets.toolchain import install_hint
 
 
-def build_link(program: Program, board: Board, elf: Path) -> None:
+def build_link(program: Program, board: BoardSpec, elf: Path) -> None:
     """Write the generated C beside `elf`, and link it; objects that were compiled before, for any model, are taken from
     the cache. Raises ToolError."""
     compiler = build_commands.tool(board, "gcc")
@@ -48,7 +48,7 @@ class _Source(NamedTuple):
     flags: Sequence[str] = ()
 
 
-def _sources(program: Program, board: Board, compiler: str, folder: Path) -> list[_Source]:
+def _sources(program: Program, board: BoardSpec, compiler: str, folder: Path) -> list[_Source]:
     """The generated C in `folder`, the kernels that it calls, and the code of the board and of the link."""
     backends, system = program.backends, build_commands.include_dirs(board)
     command = [compiler, *build_commands.compile_flags(board)]

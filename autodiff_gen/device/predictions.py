@@ -24,7 +24,7 @@ from .dataset import Dataset, load_dataset
 from .errors import OtherArrays
 from .evaluation import outputs_of
 from .metrics import classes_report, confusion_matrix, counts_report, errors_report, numbered
-from .recording_windows import Windows
+from .recording_windows import RecordingWindows
 from .session import Session
 from .weights import weights_for
 
@@ -127,7 +127,7 @@ def _data(session: Session, args: argparse.Namespace) -> Dataset:
     targets = [a.name for a in layout.inputs if a.is_target]
 
     def load(layout: LinkLayout, unused: Sequence[str]) -> Dataset:
-        windows = Windows(args.window, args.stride)
+        windows = RecordingWindows(args.window, args.stride)
         return load_dataset(args.data, session.path, layout, args.columns, unused, windows, args.classes)
 
     try:

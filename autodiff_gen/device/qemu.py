@@ -27,7 +27,7 @@ _WHILE_OPEN = '"$@" & read -r _; kill -9 $!; wait'
 class Qemu:
     """A running emulator; `port` is an argument for `open_port`. Its flash is the file flash.bin in `folder`."""
 
-    def __init__(self, board: boards.Board, elf: Path, folder: Path | None = None) -> None:
+    def __init__(self, board: boards.BoardSpec, elf: Path, folder: Path | None = None) -> None:
         if not elf.is_file():
             raise LinkError(f"{elf}: no such firmware; without --port it is built")
         number = free_port()
@@ -69,7 +69,7 @@ class QemuPort:
     baud = None
 
     def __init__(
-        self, board: boards.Board, elf: Path, lock: FolderLock | None = None, folder: Path | None = None
+        self, board: boards.BoardSpec, elf: Path, lock: FolderLock | None = None, folder: Path | None = None
     ) -> None:
         """`folder`: the folder of the board's files, by default the folder of `elf`; `lock`: its lock, which `close`
         releases."""

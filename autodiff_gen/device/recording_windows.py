@@ -28,7 +28,7 @@ def axes(a: LinkArray) -> list[int]:
 
 
 @dataclass
-class Windows:
+class RecordingWindows:
     """Windows of `window` rows (None: of as many as the model's input has), which begin every `stride` rows (None: one
     after the other); rows after the last whole window are left out. Counts the windows."""
 

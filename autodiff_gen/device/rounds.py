@@ -35,7 +35,7 @@ AT_ONCE = 8  # local steps of a request, so that its reply comes in time
 
 
 @dataclass(frozen=True)
-class Local:
+class LocalTraining:
     """The training of a board in a round: `loss` is the mean over its steps, NaN without any; `cycles` are those that
     its core took, or in an emulator the `instructions`, 0 where they are not counted."""
 
@@ -56,7 +56,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
-class Work:
+class LocalWork:
     """How a board trains: `steps` local steps of n samples each, 0 for the model's batch. `seed` determines the order
     of the samples. lr: the learning rate; None for the firmware's, or the rate of the model's schedule. mu: after each
     step w -= lr * mu * (w - w0), with the `lr` given. epochs: instead of steps, passes over the board's own samples."""
@@ -81,7 +81,7 @@ class Work:
         if mu > 0 and self.lr is None:
             raise ShapeError(f"mu={self.mu} needs a learning rate: give lr")
 
-    def on(self, samples: int, most: int) -> Work:
+    def on(self, samples: int, most: int) -> LocalWork:
         """The same work, in steps, on a board. samples: how many it has; most: the most samples of a step."""
         n = self.n or min(most, samples)
         return replace(self, steps=self.steps or self.epochs * -(-samples // max(n, 1)))
@@ -118,11 +118,11 @@ class Round:
         self.slots = shared_slots(board.program, local_buffers)
         self._data = stored(self.slots, weights)
         self._writes = _writes(board.program, local_buffers, self._data, board.link.payload - 4)
-        self._work = Work(0)
+        self._work = LocalWork(0)
         self._session = 0  # in which the board has the round
         self.samples = 0  # of the board
         self.identity = 0  # of the board, 0 without one
-        self.local = Local(0, 0, math.nan)
+        self.local = LocalTraining(0, 0, math.nan)
         board.retry(self._begin)
 
     @property
@@ -130,7 +130,7 @@ class Round:
         """The number of elements of the shared part."""
         return sum(s.type.bytes // s.type.dtype.size for s in self.slots)
 
-    def train(self, work: Work) -> Local:
+    def train(self, work: LocalWork) -> LocalTraining:
         """Train until the board has made the local steps of `work` in this round. Raises DeviceError for a step that
         the board rejects."""
         self._work = work.on(self.samples, self.board.layout.records)
@@ -234,7 +234,7 @@ class Round:
             incomplete=False,
             start=0,
         )
-        self.local = Local(steps, 0, math.nan)
+        self.local = LocalTraining(steps, 0, math.nan)
         self._session = self.board.sessions
 
     def _train(self) -> None:
@@ -254,7 +254,10 @@ class Round:
             self.board.greeting = replace(self.board.greeting, steps=self.board.greeting.steps + steps)
             # The reply does not say which of both the board counts.
             counts = (0, cycles) if isinstance(self.board.link.port, QemuPort) else (cycles, 0)
-            self.local, known = Local(made, examples, loss / made if made else math.nan, *counts), True
+            self.local, known = (
+                LocalTraining(made, examples, loss / made if made else math.nan, *counts),
+                True,
+            )
 
     @staticmethod
     def _made(answer: bytes) -> int:

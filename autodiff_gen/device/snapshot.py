@@ -10,7 +10,7 @@ from .board import Board
 from .errors import DeviceError
 
 
-class State:
+class BoardState:
     """Parameters and the optimizer's state by name, and the step count, read from a board."""
 
     def __init__(self, board: Board) -> None:
@@ -27,8 +27,8 @@ class Snapshot:
     after the checkpoint, or if `push` sent weights without a checkpoint."""
 
     def __init__(self, board: Board) -> None:
-        self.now = State(board)
-        self._saved: State | None = None
+        self.now = BoardState(board)
+        self._saved: BoardState | None = None
         self._sequence = board.greeting.checkpoint
 
     def load(self, board: Board) -> None:
@@ -40,7 +40,7 @@ class Snapshot:
         except DeviceError:  # there is none that it can load
             return
         self._sequence = board.greeting.checkpoint
-        self._saved = State(board)
+        self._saved = BoardState(board)
 
     def restore(self, board: Board) -> None:
         """Send everything back. The flash is written only if another checkpoint was written in the meantime: with the

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .counts import Counts
-from .members import Report
+from .members import BoardResult
 
 
 class Mean:
@@ -21,7 +21,7 @@ class Mean:
         self.labels = self.right = 0
         self.counts = Counts()
 
-    def add(self, report: Report) -> None:
+    def add(self, report: BoardResult) -> None:
         self.boards += 1
         self.samples += report.samples
         self.examples += report.local.examples

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..device.rounds import Local
+from ..device.rounds import LocalTraining
 
 
 class Counts:
@@ -16,7 +16,7 @@ class Counts:
             kind, name, count, steps = line.split("\t")
             self._add(kind, name, int(count), int(steps))
 
-    def add(self, kind: str, local: Local) -> None:
+    def add(self, kind: str, local: LocalTraining) -> None:
         for name, count in (("cycles", local.cycles), ("instructions", local.instructions)):
             if count:
                 self._add(kind, name, count, local.steps)

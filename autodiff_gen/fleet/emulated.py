@@ -12,12 +12,12 @@ from ..device.link import Link
 from ..device.qemu import QemuPort
 from ..device.session import FLASH_FILE, Session
 from .entropy import draw_entropy
-from .linked import Line
+from .linked import LinkedBoard
 
 
 def emulated_lines(
     sessions: Sequence[Session], sets: Sequence[bytes] | None, folder: Path, fresh: bool, timeout: float
-) -> list[Line]:
+) -> list[LinkedBoard]:
     """A line to a board for each session, whose files are in `folder`/0, 1, ... `sets`: the samples of each board, if
     it trains on its own. `fresh`: the flash of each board is erased. `timeout`: seconds until a board counts as
     silent."""
@@ -31,7 +31,9 @@ def emulated_lines(
         if fresh:
             (own / FLASH_FILE).unlink(missing_ok=True)
         _ = session.firmware  # built before threads share it
-        lines.append(Line(str(own), session.profile.id, partial(emulated_board, session, own, timeout)))
+        lines.append(
+            LinkedBoard(str(own), session.profile.id, partial(emulated_board, session, own, timeout))
+        )
     return lines
 
 

@@ -13,7 +13,7 @@ from ..device.dataset import check_batch
 from ..device.differences import Encoding
 from ..device.errors import LinkError
 from ..device.peer import MOST_STEPS
-from ..device.rounds import Work, shared_slots
+from ..device.rounds import LocalWork, shared_slots
 from ..device.session import Session
 from ..errors import DataError
 from ..progress import doing
@@ -125,7 +125,7 @@ class Gateway(Fleet):
         if args.batch is not None:
             check_batch(step_sizes(self.program), args.batch)
         n = min(args.batch or 0, self.layout.records)
-        Work(0, self.lr, n=n, mu=args.mu)  # raises ShapeError
+        LocalWork(0, self.lr, n=n, mu=args.mu)  # raises ShapeError
         passes = max((-(-len(part) // (n or self.layout.records)) for part in self.parts), default=1)
         for option, steps in (("--steps", args.steps or 0), ("--epochs", (args.epochs or 0) * passes)):
             if steps > MOST_STEPS:

@@ -15,11 +15,11 @@ from ..device.store import wear
 from ..errors import AutodiffError
 from ..report.timeline import ANSWERED, FAILED, Visit
 from .identities import SameIdentity, identities
-from .members import Failure, Report
+from .members import BoardResult, Failure
 from .order import Order
 
 
-class Line:
+class LinkedBoard:
     """A board and how to reach it. `name`: its port or its folder, for messages. `kind`: the kind of board. `open`
     connects to the board and checks that it runs the program. `fresh`: the board forgets its rounds."""
 
@@ -75,7 +75,7 @@ class Line:
 class LinkedBoards:
     """The boards of several lines, which train at the same time. `visits`: what each did in the last round."""
 
-    def __init__(self, lines: Sequence[Line], first: int = 0) -> None:
+    def __init__(self, lines: Sequence[LinkedBoard], first: int = 0) -> None:
         self.first, self.lines = first, lines
         self._visits: dict[int, Visit] = {}
         self._identities, self._lock = dict[str, int](), threading.Lock()  # by the name of a line
@@ -126,15 +126,15 @@ class LinkedBoards:
                 found.append(str(wear(line.connected())))
         return list(dict.fromkeys(found))
 
-    def round(self, order: Order, boards: Sequence[int]) -> Iterator[Report | Failure]:
+    def round(self, order: Order, boards: Sequence[int]) -> Iterator[BoardResult | Failure]:
         """See Members. The round begins at once; answers are returned as they come."""
         self._visits = {}
         pool = ThreadPoolExecutor(max(len(boards), 1))
         return self._answers(pool, [pool.submit(self._one, order, k) for k in boards])
 
     def _answers(
-        self, pool: ThreadPoolExecutor, answers: Sequence[Future[Report | Failure]]
-    ) -> Iterator[Report | Failure]:
+        self, pool: ThreadPoolExecutor, answers: Sequence[Future[BoardResult | Failure]]
+    ) -> Iterator[BoardResult | Failure]:
         try:
             for answer in as_completed(answers):
                 yield answer.result()
@@ -144,7 +144,7 @@ class LinkedBoards:
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def _one(self, order: Order, k: int) -> Report | Failure:
+    def _one(self, order: Order, k: int) -> BoardResult | Failure:
         begin = monotonic()
         answer = self._with_another_try(order, k)
         state = FAILED if isinstance(answer, Failure) else ANSWERED
@@ -152,7 +152,7 @@ class LinkedBoards:
         self._visits[k] = Visit(k, kind, state, 0.0, 0.0, monotonic() - begin, 0.0)
         return answer
 
-    def _with_another_try(self, order: Order, k: int) -> Report | Failure:
+    def _with_another_try(self, order: Order, k: int) -> BoardResult | Failure:
         """A board whose connection breaks, as when the board restarts, is connected again and goes on with the round;
         at the third break the board fails."""
         line, settings, tries = self.lines[k - self.first], order.settings, 3
@@ -168,7 +168,7 @@ class LinkedBoards:
                 tested = own.evaluate() if settings.evaluate else None
                 local = own.train(order.work(k))
                 delta = own.difference(settings.encoding, order.seed(k))
-                return Report(k, own.samples, local, delta, tested, line.kind)
+                return BoardResult(k, own.samples, local, delta, tested, line.kind)
             except SameIdentity:
                 raise
             except LinkError as error:

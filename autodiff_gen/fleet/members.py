@@ -9,20 +9,20 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..device.rounds import Evaluation, Local
+from ..device.rounds import Evaluation, LocalTraining
 from .order import Order
 
 Vector = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class Report:
+class BoardResult:
     """The result of one board in a round: `delta` is the new weights less the weights of the start, flat. `evaluation`:
     of the weights of the start, if the server asks for it. `kind`: the kind of board, if it has one."""
 
     board: int
     samples: int
-    local: Local
+    local: LocalTraining
     delta: Vector
     evaluation: Evaluation | None = None
     kind: str = ""
@@ -46,6 +46,6 @@ class Members(Protocol):
 
     def __len__(self) -> int: ...
 
-    def round(self, order: Order, boards: Sequence[int]) -> Iterator[Report | Failure]:
+    def round(self, order: Order, boards: Sequence[int]) -> Iterator[BoardResult | Failure]:
         """The round on some of them, in ascending order; the answers come in any order."""
         ...

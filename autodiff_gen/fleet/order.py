@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..device.differences import F32, Mask
-from ..device.rounds import Work
+from ..device.rounds import LocalWork
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class RoundSettings:
         """The seed of the order of a board's samples in a round."""
         return int(np.random.default_rng((self.seed, number, board)).integers(1 << 32))
 
-    def work(self, number: int, board: int) -> Work:
+    def work(self, number: int, board: int) -> LocalWork:
         """The work of a board in a round."""
-        return Work(self.steps, self.lr, self.sample_seed(number, board), self.n, self.mu, self.epochs)
+        return LocalWork(self.steps, self.lr, self.sample_seed(number, board), self.n, self.mu, self.epochs)
 
     def chosen(self, number: int, boards: int) -> list[int]:
         """The boards of a round, in ascending order."""
@@ -56,7 +56,7 @@ class Order:
     weights: Mapping[str, Any]
     settings: RoundSettings
 
-    def work(self, board: int) -> Work:
+    def work(self, board: int) -> LocalWork:
         """The work of a board."""
         return self.settings.work(self.number, board)
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from ..codegen.link_layout import link_layout
 from ..device.dataset import Dataset, load_dataset
-from ..device.recording_windows import Windows
+from ..device.recording_windows import RecordingWindows
 from ..device.session import Session
 from ..errors import DataError, counted
 from ..targets.build_commands import build_folder
 from .emulated import emulated_lines
-from .linked import Line
+from .linked import LinkedBoard
 from .ports import port_lines
 
 
@@ -52,7 +52,7 @@ class Fleet:
 
     def lines(
         self, sessions: dict[str, Session], sets: Sequence[bytes] | None = None, fresh: bool = False
-    ) -> list[Line]:
+    ) -> list[LinkedBoard]:
         """Lines to the emulated boards, then to the boards at ports. `sets`: the samples of each emulated board, if it
         trains on its own. `fresh`: boards forget their rounds."""
         args, emulated = self.args, [sessions[kind] for kind in self.emulated]
@@ -79,7 +79,7 @@ class Fleet:
 
     def _data(self, is_needed: bool) -> Dataset | None:
         """Returns None if no board needs data and there is none to test with."""
-        args, windows = self.args, Windows(self.args.window, self.args.stride)
+        args, windows = self.args, RecordingWindows(self.args.window, self.args.stride)
         is_needed = is_needed or bool(self.twins or self.emulated)
         if not is_needed and args.data is None and not (self.session.path.parent / "data.py").exists():
             return None

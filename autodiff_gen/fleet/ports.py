@@ -8,12 +8,12 @@ from functools import partial
 
 from ..device.errors import LinkError
 from ..device.session import Session
-from .linked import Line
+from .linked import LinkedBoard
 
 
 def port_lines(
     ports: Mapping[str, str], sessions: Mapping[str, Session], baud: int, timeout: float, fresh: bool
-) -> list[Line]:
+) -> list[LinkedBoard]:
     """A line to each port. `ports`: the kind of board at each port; `sessions`: the model for each kind. `fresh`:
     boards forget their rounds. Raises LinkError."""
     known: dict[str, str] = {}
@@ -21,7 +21,7 @@ def port_lines(
         if (other := known.setdefault(_place(port), port)) != port:
             raise LinkError(f"--port: {other} and {port} are the same port: name each board once")
     return [
-        Line(port, kind, partial(sessions[kind].connect, port, baud, timeout, fresh=fresh), fresh)
+        LinkedBoard(port, kind, partial(sessions[kind].connect, port, baud, timeout, fresh=fresh), fresh)
         for port, kind in ports.items()
     ]
 

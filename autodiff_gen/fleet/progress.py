@@ -7,10 +7,10 @@ import time
 
 from ..device.log import clock
 from ..progress import step
-from .members import Failure, Report
+from .members import BoardResult, Failure
 
 
-class Progress:
+class RoundProgress:
     """Shows after each answer how many of `boards` answered, their loss, and the time left in this round and in `more`
     rounds."""
 
@@ -20,7 +20,7 @@ class Progress:
         self._losses = self._samples = 0.0
         step(self.line(0.0))
 
-    def __call__(self, answer: Report | Failure) -> None:
+    def __call__(self, answer: BoardResult | Failure) -> None:
         self._answers += 1
         if isinstance(answer, Failure):
             self._failures += 1

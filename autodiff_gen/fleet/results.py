@@ -15,11 +15,11 @@ from ..device.training import Record
 from ..device.weights import read_weights, write_weights
 from ..errors import AutodiffError, DataError, counted
 from ..host.trainer import Trainer
-from ..report.timeline import NAME, Row
+from ..report.timeline import NAME, RoundRow
 from . import twin_states
 from .folder import last_of, remove
 from .members import Members
-from .rounds import Result
+from .rounds import RoundResult
 from .timeline import Timeline, words
 from .virtual import Absent
 
@@ -68,7 +68,7 @@ class Results:
         if self.done and (twins := twin_states.twins_of(members)) is not None:
             twin_states.restore(self.out, twins, self.done + 1, local_buffers)
 
-    def keep(self, result: Result, members: Sequence[Members], lr: float | None) -> None:
+    def keep(self, result: RoundResult, members: Sequence[Members], lr: float | None) -> None:
         """Write the results of a round, and print its lines. Its weights are written last: then the round is done."""
         assert self._timeline is not None
         self.trainer.load_state_dict(result.weights, strict=False)
@@ -86,7 +86,7 @@ class Results:
         _print(row, result)
 
 
-def _print(row: Row, result: Result) -> None:
+def _print(row: RoundRow, result: RoundResult) -> None:
     shown = "" if row.accuracy is None else f"   accuracy {row.accuracy:7.2%}"
     if not math.isnan(result.accuracy):
         shown += f"   before it, on boards {result.accuracy:7.2%}"

@@ -13,16 +13,16 @@ from ..device.rounds import by_name
 from ..errors import DataError
 from .average import Mean
 from .counts import Counts
-from .members import Failure, Members, Report
+from .members import BoardResult, Failure, Members
 from .order import Order, RoundSettings
 from .rounded import rounded
 
 Weights = dict[str, Any]
-Heard = Callable[[Report | Failure], None]
+Heard = Callable[[BoardResult | Failure], None]
 
 
 @dataclass(frozen=True)
-class Result:
+class RoundResult:
     """A round: the weights after it, how many boards answered, and the boards that failed."""
 
     number: int
@@ -43,7 +43,7 @@ def run_round(
     number: int,
     weights: Mapping[str, Any],
     heard: Heard = lambda answer: None,
-) -> Result:
+) -> RoundResult:
     """One round. `heard` is called for each board. Raises DataError if no board answers with a difference."""
     begin = time.monotonic()
     mean, failures = Mean(), list[Failure]()
@@ -57,7 +57,7 @@ def run_round(
         raise no_answer(number, failures)
     new = rounded(slots, moved(slots, weights, mean), settings.seed, number)
     seconds = time.monotonic() - begin
-    return Result(
+    return RoundResult(
         number, new, mean.boards, mean.samples, mean.loss, seconds, failures, mean.accuracy, mean.counts
     )
 
@@ -83,7 +83,7 @@ def answers(
     weights: Mapping[str, Any],
     boards: Sequence[int],
     heard: Heard = lambda answer: None,
-) -> Iterator[Report | Failure]:
+) -> Iterator[BoardResult | Failure]:
     """The answers of some boards to a round, in the order of the boards. `heard` is called as answers come. A server's
     weights may be floats where boards have integers."""
     order = Order(number, rounded(slots, weights, settings.seed, number), settings)
@@ -95,10 +95,10 @@ def answers(
 
 
 def _in_order(
-    answers: Iterator[Report | Failure], boards: Sequence[int], heard: Heard
-) -> Iterator[Report | Failure]:
+    answers: Iterator[BoardResult | Failure], boards: Sequence[int], heard: Heard
+) -> Iterator[BoardResult | Failure]:
     """Answers in the order of the boards, so that runs are equal bit for bit. An answer is kept until its turn."""
-    early: dict[int, Report | Failure] = {}
+    early: dict[int, BoardResult | Failure] = {}
     missing = iter(boards)
     due = next(missing, None)
     for answer in answers:

@@ -14,13 +14,13 @@ from .gateway import Gateway
 from .linked import LinkedBoards
 from .members import Members
 from .options import FLOWER
-from .progress import Progress
+from .progress import RoundProgress
 from .results import Results
-from .rounds import Heard, Result, Weights, run_round
+from .rounds import Heard, RoundResult, Weights, run_round
 
 ROUNDS = 3
 
-OneRound = Callable[[Sequence[Members], int, Weights, Heard], Result]  # by number and weights before it
+OneRound = Callable[[Sequence[Members], int, Weights, Heard], RoundResult]  # by number and weights before it
 
 
 def rounds(args: argparse.Namespace) -> int:
@@ -87,7 +87,7 @@ def _run(gateway: Gateway, one_round: OneRound, heading: str) -> int:
             chosen = len(settings.chosen(number, sum(map(len, members))))
             try:
                 with doing(f"round {number} of {last}"):
-                    result = one_round(members, number, weights, Progress(chosen, last - number))
+                    result = one_round(members, number, weights, RoundProgress(chosen, last - number))
             except KeyboardInterrupt:
                 print(f"stopped in round {number}; the same command repeats it")
                 return INTERRUPTED

@@ -10,10 +10,10 @@ import numpy as np
 
 from ..device.log import free_name
 from ..errors import DataError, counted
-from ..report.timeline import LATE, NAME, VANISHED, Row, read_timeline
+from ..report.timeline import LATE, NAME, VANISHED, RoundRow, read_timeline
 from .linked import LinkedBoards
 from .members import Members
-from .rounds import Result
+from .rounds import RoundResult
 from .virtual import VirtualTime
 
 
@@ -42,12 +42,12 @@ class Timeline:
         except OSError as error:
             raise DataError(f"{path}: cannot be written: {error.strerror}") from None
 
-    def add(self, result: Result, accuracy: float | None, members: Sequence[Members]) -> Row:
+    def add(self, result: RoundResult, accuracy: float | None, members: Sequence[Members]) -> RoundRow:
         """Write the row of a round, and return it."""
         virtual = [m for m in members if isinstance(m, VirtualTime)]
         at_lines = [v for m in members if isinstance(m, LinkedBoards) for v in m.visits]
         seconds = max((*(m.seconds for m in virtual), *(v.seconds for v in at_lines)), default=0.0)
-        row = Row(
+        row = RoundRow(
             result.number,
             bool(virtual),
             self.clock,
@@ -65,7 +65,7 @@ class Timeline:
         return row
 
 
-def words(row: Row) -> str:
+def words(row: RoundRow) -> str:
     """The virtual time of a round, and which boards were late or vanished."""
     last = max(row.visits, key=lambda v: v.seconds, default=None)
     if not row.virtual or last is None:

@@ -12,7 +12,7 @@ from ..errors import DataError
 from ..owned_files import write_file
 from ..reading.npz import npz_of, read_npz
 from .folder import numbered, remove
-from .members import Failure, Members, Report
+from .members import BoardResult, Failure, Members
 from .order import Order
 from .twins import Twins
 from .virtual import VirtualTime
@@ -45,7 +45,7 @@ class StoredTwins:
     def __len__(self) -> int:
         return len(self._group)
 
-    def round(self, order: Order, boards: Sequence[int]) -> Iterator[Report | Failure]:
+    def round(self, order: Order, boards: Sequence[int]) -> Iterator[BoardResult | Failure]:
         """See Members."""
         twins, number = _twins_of(self._group), order.number
         if not self._are_loaded:

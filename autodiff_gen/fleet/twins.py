@@ -24,11 +24,11 @@ from ..datasets.samples import sample_count
 from ..device.differences import Encoding
 from ..device.errors import DeviceError
 from ..device.frames import PAYLOAD
-from ..device.rounds import Evaluation, Local, shared_slots, stored
+from ..device.rounds import Evaluation, LocalTraining, shared_slots, stored
 from ..host.compiler import Compiler, find_compiler
 from ..targets import installation
 from .entropy import ENTROPY_BYTES
-from .members import Failure, Report
+from .members import BoardResult, Failure
 from .noise_seeds import NoiseSeeds, noise_seeds
 from .order import Order
 
@@ -147,7 +147,7 @@ class Twins:
         """The sample at place i of an epoch of a board with this number of samples."""
         return int(self._library.ag_round_sample(i, samples, seed, epoch))
 
-    def round(self, order: Order, boards: Sequence[int]) -> Iterator[Report | Failure]:
+    def round(self, order: Order, boards: Sequence[int]) -> Iterator[BoardResult | Failure]:
         """See Members."""
         settings, local_buffers = order.settings, order.settings.local_buffers
         how, elements = Encoding.of(settings.encoding), sum(r.count for r in self._own_runs(local_buffers))
@@ -159,7 +159,7 @@ class Twins:
         weights = stored(self.slots(local_buffers), order.weights)
         start = _Start(self._initial, self._own, shared, weights)
 
-        def one(k: int) -> Report | Failure:
+        def one(k: int) -> BoardResult | Failure:
             own, room = order.work(k).on(self.samples(k), self.layout.records), self._payload(k)
             first, last = pieces_of[room][0], pieces_of[room][-1]
             training = (order.number, own.steps, own.n, own.rate, own.mu, own.seed)
@@ -182,7 +182,7 @@ class Twins:
     def _own_runs(self, local_buffers: bool) -> list[SharedRun]:
         return [run for run in self._runs if not (local_buffers and run.is_buffer)]
 
-    def _train(self, memory: Any, k: int, start: _Start, work: _Work, size: int) -> tuple[Report, Any]:
+    def _train(self, memory: Any, k: int, start: _Start, work: _Work, size: int) -> tuple[BoardResult, Any]:
         """The report without its difference, and the `size` bytes of the difference, uint8."""
         before = self._kept[k].start(work.round) if k in self._kept else None
         delta, done, own, state = np.empty(size, np.uint8), _Done(), self._sets[k], start.state(before)
@@ -195,9 +195,9 @@ class Twins:
             self._kept[k] = _Kept(work.round, before, _parts(after, self._own))
         self._check(status, f"round {work.round}")
         loss = done.loss / done.steps if done.steps else math.nan
-        local = Local(done.steps, done.examples, loss)
+        local = LocalTraining(done.steps, done.examples, loss)
         tested = Evaluation(done.tested, done.labels, done.right) if work.evaluates else None
-        return Report(k, done.samples, local, np.empty(0, np.float32), tested), delta
+        return BoardResult(k, done.samples, local, np.empty(0, np.float32), tested), delta
 
     def _memory(self) -> Any:
         """A model's memory, aligned as its struct is. All its bits are set: on a board they are not zero at first."""

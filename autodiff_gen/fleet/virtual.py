@@ -18,7 +18,7 @@ import numpy as np
 from ..device.differences import Encoding
 from ..report.timeline import ANSWERED, FAILED, LATE, VANISHED, Visit
 from .conditions import Conditions, Profile
-from .members import Failure, Report
+from .members import BoardResult, Failure
 from .order import Order
 from .twins import Twins
 
@@ -42,7 +42,7 @@ class VirtualTime:
     def __len__(self) -> int:
         return len(self.twins)
 
-    def round(self, order: Order, boards: Sequence[int]) -> Iterator[Report | Failure]:
+    def round(self, order: Order, boards: Sequence[int]) -> Iterator[BoardResult | Failure]:
         chosen = set(boards)
         plans = {visit.board: visit for visit in self._plans(order) if visit.board in chosen}
         failed = set()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from ..errors import ModelError
-from .imported.program import Program
+from .imported.program import ImportedProgram
 
 # Suffix -> the module whose program_of(path) reads such files.
 READERS = {".onnx": "onnx.load", ".pt2": "pytorch.load"}
@@ -31,7 +31,7 @@ def is_network(path: Path) -> bool:
     return path.suffix in READERS or path.suffix in EXPORTS
 
 
-def program_of(path: Path) -> Program:
+def program_of(path: Path) -> ImportedProgram:
     """The program of a network file. Raises ModelError."""
     if path.suffix not in READERS:
         hints = {**EXPORTS, ".py": _OF_A_SCRIPT}
@@ -40,4 +40,4 @@ def program_of(path: Path) -> Program:
     if not path.exists():
         raise ModelError(f"network file {path} does not exist")
     reader = importlib.import_module(f".{READERS[path.suffix]}", __package__)
-    return cast(Program, reader.program_of(path))
+    return cast(ImportedProgram, reader.program_of(path))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..codegen.c_printer import Printer
-from ..codegen.constants import Table, constant_names, constant_tables, table
+from ..codegen.constants import ConstantArray, constant_names, constant_tables, table
 from ..codegen.entry_body import EntryBody
 from ..codegen.files import templates
 from ..ir.build import make_input, make_state
@@ -32,7 +32,7 @@ _PRINTER = Printer({"ptrdiff_t": "intptr_t"})  # which needs no <stddef.h>
 
 
 @dataclass(frozen=True)
-class Place:
+class BufferRange:
     """A part of buf, `words` floats from `offset`; values with disjoint lifetimes may share it."""
 
     name: str  # in comments
@@ -54,24 +54,24 @@ class Place:
 
 
 @dataclass(eq=False)
-class Buffer:
+class BufferLayout:
     """The layout of buf: first the values that persist over calls, then the arena of the steps."""
 
-    places: list[Place] = field(default_factory=list)
+    places: list[BufferRange] = field(default_factory=list)
     kept: int = 0  # floats that persist over calls
     names: set[str] = field(default_factory=set)
 
-    def keep(self, name: str, type: Type, note: str = "") -> Place:
+    def keep(self, name: str, type: Type, note: str = "") -> BufferRange:
         place = self.add(name, type, self.kept, note)
         self.kept += place.words
         return place
 
-    def add(self, name: str, type: Type, offset: int, note: str = "") -> Place:
+    def add(self, name: str, type: Type, offset: int, note: str = "") -> BufferRange:
         base = identifier(name)
         unique = unused(base.upper(), self.names)
         self.names.add(unique)
         base += unique[len(base) :]
-        self.places.append(Place(base, f"{unique}_OFFSET", type, offset, (type.bytes + 3) // 4, note))
+        self.places.append(BufferRange(base, f"{unique}_OFFSET", type, offset, (type.bytes + 3) // 4, note))
         return self.places[-1]
 
 
@@ -81,9 +81,9 @@ class BufferBody(EntryBody):
     def __init__(
         self,
         plan: EntryPlan,
-        buffer: Buffer,
-        homes: Mapping[State, Place],
-        outputs: Mapping[str, Place],
+        buffer: BufferLayout,
+        homes: Mapping[State, BufferRange],
+        outputs: Mapping[str, BufferRange],
         tables: Mapping[Value, str],
         args: Mapping[Value, c.Expr],
     ) -> None:
@@ -133,8 +133,8 @@ class GraphC:
         self.inputs, self.tables = inputs, registry.load(["ref"])
         graph = Graph("graph", (), outputs)
         (self.plan,) = lower([graph], Context(backends=self.tables, first=first))
-        self.buffer = Buffer()
-        self.homes: dict[State, Place] = {}
+        self.buffer = BufferLayout()
+        self.homes: dict[State, BufferRange] = {}
         for p in inputs:
             self.homes[p.state] = self.buffer.keep(
                 p.name, p.state.type, "you set it" if p.role == "input" else "weight"
@@ -191,7 +191,7 @@ class GraphC:
             updates[state] = make_state(state) - lr * make_state(gradient)
         (plan,) = lower([Graph("sgd", (lr,), {}, updates)], Context(backends=self.tables))
         assert not plan.placed, "an update needs no arena"
-        body = BufferBody(plan, Buffer(), homes, {}, {}, {lr: c.Name("lr")})
+        body = BufferBody(plan, BufferLayout(), homes, {}, {}, {lr: c.Name("lr")})
         return _render(
             "graph_sgd.c.j2",
             inputs=self._copies("input"),
@@ -207,12 +207,12 @@ class GraphC:
             (f"memcpy(buf + {p.macro}, {p.name}, {p.words} * sizeof(float));", p.shown) for p in places
         )
 
-    def _initial(self, p: InputParam) -> Table:
+    def _initial(self, p: InputParam) -> ConstantArray:
         assert p.data is not None
         return table(f"{self.homes[p.state].name}_initial", p.data, p.state.type.dtype)
 
 
-def _reached(place: Place) -> str:
+def _reached(place: BufferRange) -> str:
     return _PRINTER.expression(c.Element(place.at, c.number(0)) if place.words == 1 else place.at)
 
 

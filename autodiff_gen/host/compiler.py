@@ -22,7 +22,7 @@ from pathlib import Path
 from ..errors import ToolError
 from ..kernels.libraries import check_libraries
 from ..kernels.registry import Backends
-from ..kernels.table import Kernel, Source
+from ..kernels.table import Kernel, KernelSource
 from ..targets import installation
 
 CFLAGS = ("-std=c99", "-fPIC", "-fno-strict-aliasing")
@@ -105,12 +105,12 @@ class Compiler:
                 os.replace(built, library)
         return ctypes.CDLL(str(library))
 
-    def _flags(self, source: Source) -> list[str]:
+    def _flags(self, source: KernelSource) -> list[str]:
         """The flags of a kernel, with the optimisation level of its backend if that has one."""
         levels = [] if any(flag.startswith("-O") for flag in source.cflags) else [self.opt or "-O2"]
         return [*levels, *source.cflags]
 
-    def _kernel(self, source: Source, key: str, include: Sequence[str], folder: Path) -> Path:
+    def _kernel(self, source: KernelSource, key: str, include: Sequence[str], folder: Path) -> Path:
         """The object of a hand-written kernel, from the cache if it was compiled before."""
         cached = cache_folder() / f"{key}.o"
         if not cached.exists():

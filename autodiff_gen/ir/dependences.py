@@ -13,7 +13,7 @@ from functools import lru_cache
 from .added_terms import added_to
 from .graph import Graph, State
 from .node import Node, Value, base, topological
-from .op_kinds import Assemble, Call, Contraction, Elementwise, Leaf, Reduce, RowContraction, View
+from .op_kinds import Assemble, Contraction, Elementwise, KernelOp, Leaf, Reduce, RowContraction, View
 from .ordered_dag import OrderedDag
 from .traits import has_epilogue
 from .types import planned_size
@@ -122,7 +122,7 @@ def is_product(node: Node) -> bool:
         return lower.sums and _has_outer_terms(base(node.operands[0]).node)
     if isinstance(lower, Contraction):
         return not has_epilogue(node)
-    return isinstance(lower, RowContraction) or (isinstance(lower, Call) and bool(lower.summed))
+    return isinstance(lower, RowContraction) or (isinstance(lower, KernelOp) and bool(lower.summed))
 
 
 def _waiting(graph: Graph, unguarded: set[Node], stored: set[Value] | None) -> set[Node]:

@@ -17,11 +17,11 @@ from .index_ranges import Range, range_of
 from .node import CONST, INPUT, Node, Value, topological
 from .op_kinds import (
     Assemble,
-    Call,
     Cond,
     Elementwise,
     Extent,
     Iota,
+    KernelOp,
     Leaf,
     Pick,
     Reduce,
@@ -43,7 +43,7 @@ def _is_early(node: Node) -> bool:
     lower = node.op.lower
     if isinstance(lower, Leaf):
         return node.op is CONST or (node.op is INPUT and not node.attrs.get("inner"))
-    return isinstance(lower, KINDS) or (isinstance(lower, Call) and not lower.summed)
+    return isinstance(lower, KINDS) or (isinstance(lower, KernelOp) and not lower.summed)
 
 
 def checks_of(roots: Sequence[Value]) -> tuple[Check, ...]:

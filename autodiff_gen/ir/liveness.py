@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from .arena.bound import surely_alive
-from .arena.buffer_assignment import Buffer, place
+from .arena.buffer_assignment import ArenaBuffer, place
 from .arena.order import first_found, order_steps, problem_of
 from .arena.problem import Problem, Steps
 from .dependences import control_edges
@@ -139,15 +139,15 @@ class Liveness:
 
     def _placed(self, steps: Steps, alignment: int) -> int:
         end = {b: k for k, s in enumerate(self.order) for b in steps.reads[s]}
-        buffers: dict[int, Buffer] = {}  # by the value that has it last
-        done: list[Buffer] = []
+        buffers: dict[int, ArenaBuffer] = {}  # by the value that has it last
+        done: list[ArenaBuffer] = []
         for at, s in enumerate(self.order):
             free, reuses = {b for b in steps.reads[s] if end[b] == at}, dict(steps.reuses[s])
             for b in steps.makes[s]:
                 last, size = end.get(b, at), steps.sizes[b]
                 reused = next((v for v in reuses.get(b, ()) if v in free), None)
                 if reused is None:
-                    buffers[b] = Buffer(len(done) + len(buffers), size, at, last, alignment)
+                    buffers[b] = ArenaBuffer(len(done) + len(buffers), size, at, last, alignment)
                     continue
                 free.remove(reused)
                 old = buffers.pop(reused)
@@ -156,7 +156,7 @@ class Liveness:
                 else:
                     buffers[b] = replace(old, later=(*old.later, (size, at + 1, last)))
             if steps.scratch[s]:
-                done.append(Buffer(len(done) + len(buffers), steps.scratch[s], at, at, alignment))
+                done.append(ArenaBuffer(len(done) + len(buffers), steps.scratch[s], at, at, alignment))
         keyed = [replace(b, key=k) for k, b in enumerate([*buffers.values(), *done])]
         return place(keyed).peak
 

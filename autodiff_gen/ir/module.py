@@ -14,7 +14,7 @@ Next = TypeVar("Next")
 
 
 @dataclass(frozen=True, eq=False)
-class Module(Generic[Entry]):
+class IRModule(Generic[Entry]):
     """The entries of a program: graphs, and from kernel selection on plans over graphs.
 
     stored: for each state that is stored in another order than the model gives it, the old value of the stored state.
@@ -23,11 +23,11 @@ class Module(Generic[Entry]):
     entries: tuple[Entry, ...]
     stored: Mapping[State, Value] = field(default_factory=dict)
 
-    def map(self, stage: Callable[[Entry], Next]) -> Module[Next]:
+    def map(self, stage: Callable[[Entry], Next]) -> IRModule[Next]:
         """The module with `stage` applied to every entry."""
-        return Module(tuple(map(stage, self.entries)), self.stored)
+        return IRModule(tuple(map(stage, self.entries)), self.stored)
 
-    def with_entries(self, *entries: Entry) -> Module[Entry]:
+    def with_entries(self, *entries: Entry) -> IRModule[Entry]:
         return replace(self, entries=entries)
 
     def old_value(self, old: Value) -> Value:

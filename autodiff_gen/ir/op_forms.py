@@ -30,7 +30,7 @@ class Finished(Form):
 
 
 @dataclass(frozen=True)
-class Placed(Form):
+class WithLayout(Form):
     """Stored with a layout, an attribute."""
 
 

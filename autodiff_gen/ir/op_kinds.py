@@ -168,7 +168,7 @@ class Tile:
 
 
 @dataclass(frozen=True)
-class Call:
+class KernelOp:
     """One call of a kernel of the contract.
 
     choose: (layouts of the operands, result types, attributes) -> which call. Results are dense.
@@ -255,7 +255,7 @@ Lowering: TypeAlias = (
     | Pick
     | Assemble
     | Contraction
-    | Call
+    | KernelOp
     | RowContraction
     | Moded
     | Composite

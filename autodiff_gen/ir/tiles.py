@@ -11,7 +11,19 @@ from typing import Any
 
 from .build import apply
 from .node import Node, Value, inferred
-from .op_kinds import Assemble, Call, Composite, Elementwise, Iota, Pick, Range, Reduce, Tile, View, ViewKind
+from .op_kinds import (
+    Assemble,
+    Composite,
+    Elementwise,
+    Iota,
+    KernelOp,
+    Pick,
+    Range,
+    Reduce,
+    Tile,
+    View,
+    ViewKind,
+)
 from .strides import row_major
 from .traits import is_plain_product, view_kind
 from .types import Shape, normalise_axes, planned, planned_size, varies
@@ -77,7 +89,7 @@ def tile_of_first(node: Node, at: Range) -> Tile | None:
         rest = [a for a in range(len(shapes[0])) if node.attrs["keepdim"] or a not in axes]
         axis = rest[at.axis]
         return None if axis in axes else Tile({0: replace(at, axis=axis)})
-    return lower.tile(at, shapes, node.attrs) if isinstance(lower, Call) else None
+    return lower.tile(at, shapes, node.attrs) if isinstance(lower, KernelOp) else None
 
 
 def term_of(node: Node, operand: int, at: Range) -> Tile | None:
@@ -93,7 +105,7 @@ def term_of(node: Node, operand: int, at: Range) -> Tile | None:
         a, b = (v.ndim - k for v, k in zip(node.operands, (1, 2), strict=True))
         return Tile({0: replace(at, axis=a), 1: replace(at, axis=b)}) if at.axis == (a, b)[operand] else None
     shapes = [planned(v.type.shape) for v in node.operands]
-    return lower.term_of(operand, at, shapes, node.attrs) if isinstance(lower, Call) else None
+    return lower.term_of(operand, at, shapes, node.attrs) if isinstance(lower, KernelOp) else None
 
 
 def axis_of_result(node: Node, operand: int, axis: int) -> int | None:

@@ -11,11 +11,11 @@ from .node import CONST, Node, Op, Value, in_form
 from .op_forms import ByRows, Finished
 from .op_kinds import (
     Assemble,
-    Call,
     Contraction,
     Elementwise,
     Extent,
     Iota,
+    KernelOp,
     Leaf,
     Pick,
     Reduce,
@@ -111,7 +111,7 @@ def has_address(v: Value) -> bool:
 def macs(node: Node) -> int:
     """Multiply-accumulates of the kernel's call that a node becomes, where operands without a layout are copied."""
     lower = node.op.lower
-    assert isinstance(lower, Call)
+    assert isinstance(lower, KernelOp)
     layouts = [layout(v) or dense(v.type.shape) for v in node.operands]
     return lower.macs(lower.choose(layouts, [r.type for r in node.results], node.attrs))
 

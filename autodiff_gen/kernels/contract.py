@@ -26,7 +26,7 @@ _MACRO = re.compile(r"#define AG_KERNEL\(name\)((?:[^\n]*\\\n)*[^\n]*)")
 
 
 @dataclass(frozen=True)
-class Param:
+class KernelParam:
     """One C parameter: a `const` pointer is read, any other pointer is written (and read when beta != 0); the rest are
     numbers or a pointer to a struct of geometry.
     """
@@ -59,7 +59,7 @@ class KernelSpec:
     """One kernel of the contract, e.g. `gemv_f32`; float32, row-major, sizes int32; geometry in a struct."""
 
     name: str
-    params: tuple[Param, ...]
+    params: tuple[KernelParam, ...]
 
     @property
     def type_name(self) -> str:
@@ -108,7 +108,7 @@ def read_contract(text: str) -> tuple[dict[str, KernelSpec], frozenset[str]]:
     if macro is None:
         raise KernelError(f"{HEADER}: no macro AG_KERNEL(name), which declares the symbols of a kernel")
     suffixes = [s for s in re.findall(r"\bag_##name##_(\w+)", macro[1]) if s != "fn"]
-    types: dict[str, tuple[Param, ...]] = {}
+    types: dict[str, tuple[KernelParam, ...]] = {}
     kernels: dict[str, KernelSpec] = {}
     declared: set[str] = set()
     for words in _statements(text):
@@ -131,7 +131,7 @@ def _statements(text: str) -> Iterator[str]:
     return (words for part in code.split(";") if (words := " ".join(part.split())))
 
 
-def _param(text: str, statement: str) -> Param:
+def _param(text: str, statement: str) -> KernelParam:
     match = re.fullmatch(r"(.*?) ?(\w+)", text)
     assert match is not None
     kind = match[1].removeprefix("const ")
@@ -144,7 +144,7 @@ def _param(text: str, statement: str) -> Param:
         raise KernelError(
             f"{HEADER}: {text!r} is neither a number, an array nor a struct of {SHAPES}: {statement}"
         )
-    return Param(match[2], match[1])
+    return KernelParam(match[2], match[1])
 
 
 def _header(name: str) -> str:

@@ -13,8 +13,8 @@ from ..targets.allowed import check_folder, compiler_options, header_names, link
 from ..targets.schema import near
 from ..targets.toml_file import check_texts, read_toml, shown
 from .contract import FUNCTIONS
-from .rows import C_NAME, TILES, Rows, check_keys, own_or_tiles, strings, suffix, text_of
-from .table import Backend, Function
+from .rows import C_NAME, TILES, TableRows, check_keys, own_or_tiles, strings, suffix, text_of
+from .table import Backend, MathFunction
 from .third_party import KEYS, REQUIRED, External
 
 TABLE = "kernels.toml"
@@ -53,7 +53,7 @@ def load_backend(folder: Path, root: Path, trusted: bool = False) -> Backend:
     tables: tuple[Path, ...] = (path,)
     if table.get("tiles"):
         tables, cflags = (path, root / TILES), (*cflags, f"-DAG_BACKEND={suffix(folder)}")
-    rows = Rows(path, root, cflags).load(table)
+    rows = TableRows(path, root, cflags).load(table)
     shared = tuple(
         own_or_tiles(folder / s, root) for s in strings(table.get("shared", []), f"{path}: shared")
     )
@@ -111,7 +111,7 @@ def external_of(backend: str, table: Mapping[str, Any], where: str) -> External:
     return External.of(backend, section)
 
 
-def _load_function(row: Any, where: str, folder: Path) -> Function:
+def _load_function(row: Any, where: str, folder: Path) -> MathFunction:
     if not isinstance(row, dict):
         raise KernelError(f"{where}: must be a [[function]] table")
     keys = ("name", "symbol", "header", "error")
@@ -130,4 +130,4 @@ def _load_function(row: Any, where: str, folder: Path) -> Function:
         raise KernelError(
             f"{where}: header {quoted(row['header'])} does not name the symbol {quoted(row['symbol'])}"
         )
-    return Function(row["name"], row["symbol"], folder.name, row["header"], row["error"])
+    return MathFunction(row["name"], row["symbol"], folder.name, row["header"], row["error"])

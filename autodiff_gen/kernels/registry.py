@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..errors import BoardError, KernelError
 from ..targets import installation
-from ..targets.board import Board
+from ..targets.board import BoardSpec
 from ..targets.board import load as load_board
 from ..targets.cost_table import CostTable
 from ..targets.schema import HOST, near
@@ -21,7 +21,7 @@ from .callees import with_callees
 from .contract import CONTRACT, DECLARED
 from .predicates import Number
 from .read_table import TABLE, external_of, load_backend
-from .table import Backend, Function, Kernel, Source
+from .table import Backend, Kernel, KernelSource, MathFunction
 from .third_party import External
 
 REF = "ref"
@@ -109,9 +109,9 @@ class Backends:
         return tuple(reasons)
 
     @property
-    def functions(self) -> dict[str, Function]:
+    def functions(self) -> dict[str, MathFunction]:
         """Replacements of functions of ag_math.h by name, each from the first backend by priority that has one."""
-        replacements: dict[str, Function] = {}
+        replacements: dict[str, MathFunction] = {}
         by_name = {b.name: b for b in self.backends}
         for name in self.priority:
             for function in by_name[name].functions:
@@ -127,18 +127,20 @@ class Backends:
     def _with_features(self, facts: Mapping[str, Number]) -> dict[str, Number]:
         return {**facts, **dict.fromkeys(self.features, 1)}
 
-    def sources(self, called: Iterable[Kernel] | None = None) -> tuple[Source, ...]:
+    def sources(self, called: Iterable[Kernel] | None = None) -> tuple[KernelSource, ...]:
         """Every file of every backend once, in table order; the linker removes functions that are not called. Files of
         kernels that the core cannot run are left out. With `called`, files are left out too if they have neither one of
         these kernels nor one of their callees."""
         symbols = None if called is None else self.with_callees(called)
-        sources: list[Source] = []
+        sources: list[KernelSource] = []
         for b in self.backends:
             runs = (k for k in b.kernels if k.runs_on(self.features))
             kernels = tuple(k for k in runs if symbols is None or k.symbol in symbols)
             sources += replace(b, kernels=kernels, shared=b.shared if kernels else ()).sources
             for path in b.external:
-                sources.append(Source(b.name, path, b.external_cflags, f"external/{path.stem}", b.folder))
+                sources.append(
+                    KernelSource(b.name, path, b.external_cflags, f"external/{path.stem}", b.folder)
+                )
         return tuple(sources)
 
     def with_callees(self, called: Iterable[Kernel]) -> set[str]:
@@ -230,7 +232,7 @@ def load(
     return result
 
 
-def for_board(board: Board, kernels: Iterable[str] | None = None) -> Backends:
+def for_board(board: BoardSpec, kernels: Iterable[str] | None = None) -> Backends:
     """The backends of a board's profile, or of `kernels`, which overrides the profile. Raises BoardError,
     KernelError."""
     features, cost = board.target.features, board.cost

@@ -29,7 +29,7 @@ Conditions = tuple[Condition, ...]
 
 
 @dataclass(frozen=True)
-class Rows:
+class TableRows:
     """The rows of one table. `root`: the tree's `kernels` folder; `cflags`: of each row."""
 
     table: Path

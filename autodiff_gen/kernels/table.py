@@ -42,7 +42,7 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class Function:
+class MathFunction:
     """`symbol` of `header` replaces ag_math.h's `name` in generated loops; `error`: its largest relative error."""
 
     name: str
@@ -58,7 +58,7 @@ class Function:
 
 
 @dataclass(frozen=True)
-class Source:
+class KernelSource:
     """A file to compile, with its backend's flags; `name`: the relative path of its object among the backend's objects,
     without suffix; `headers`: the folder of its backend's headers."""
 
@@ -87,7 +87,7 @@ class Backend:
     shared: tuple[Path, ...]
     kernels: tuple[Kernel, ...]
     tables: tuple[Path, ...]
-    functions: tuple[Function, ...] = ()
+    functions: tuple[MathFunction, ...] = ()
     ldflags: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
@@ -96,15 +96,15 @@ class Backend:
     external_cflags: tuple[str, ...] = ()
 
     @property
-    def sources(self) -> tuple[Source, ...]:
+    def sources(self) -> tuple[KernelSource, ...]:
         """Every file of its kernels once, in table order, then the files that they share."""
         paths = dict.fromkeys((*(k.source for k in self.kernels), *self.shared))
         return tuple(self.source(path) for path in paths)
 
-    def source(self, path: Path) -> Source:
+    def source(self, path: Path) -> KernelSource:
         """A file of this backend, or a file of `tiles/`, which finds vec.h and other headers here, before headers of
         the same name in other backends."""
         own = path.is_relative_to(self.folder)
         name = path.relative_to(self.folder).with_suffix("").as_posix() if own else f"tiles/{path.stem}"
         cflags = self.cflags if len(self.tables) == 1 else (*self.cflags, f"-iquote{self.folder}")
-        return Source(self.name, path, cflags, name, self.folder)
+        return KernelSource(self.name, path, cflags, name, self.folder)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from ..ir.graph import Graph, State
 from ..ir.names import short_name
 from ..ir.node import OPS, STATE, Node, Value, base, in_form
-from ..ir.op_forms import Placed
+from ..ir.op_forms import WithLayout
 from ..ir.op_kinds import Leaf, Scan
 from ..ir.rewrite import replaced
 from ..ir.scan_memory import reused_by_stacks
@@ -151,7 +151,7 @@ def _placed(
         v = out[k]
         if at.dense:
             continue
-        placed = in_form(v.node.op, Placed)
+        placed = in_form(v.node.op, WithLayout)
         operands, attrs = (v.node.operands, v.node.attrs) if placed else ((v,), {})
         attrs = {**attrs, "layout": at, "of": names[k]}
         node = Node(placed or OPS["place"], operands, attrs, (v.type,), origin=v.node.origin)

@@ -21,7 +21,7 @@ from ..ir.op_kinds import Fused
 from ..ir.traits import key_of
 from ..passes.context import Context
 from .control_flow import over_operands
-from .plan import EntryPlan, Step
+from .plan import EntryPlan, PlannedStep
 from .planner import assign_buffers
 
 
@@ -48,7 +48,7 @@ def _peak(plan: EntryPlan) -> int:
     return sum(p.peak for p in plan.plans.values())
 
 
-def _repeated(plan: EntryPlan) -> Iterator[tuple[Step, dict[Value, Value]]]:
+def _repeated(plan: EntryPlan) -> Iterator[tuple[PlannedStep, dict[Value, Value]]]:
     """Steps whose results earlier steps have computed, with the earlier result, still intact, of each."""
     number = _numbered(plan.graph.nodes, {}, {})
     buffers = {v: b for b in plan.placed if b.owner is None for v in b.values}
@@ -98,7 +98,7 @@ def _numbered(nodes: Iterable[Node], number: dict[Value, int], known: dict[Any, 
     return number
 
 
-def _without(plan: EntryPlan, dropped: Step, same: Mapping[Value, Value]) -> EntryPlan:
+def _without(plan: EntryPlan, dropped: PlannedStep, same: Mapping[Value, Value]) -> EntryPlan:
     """The plan without a step, whose readers read other values, and without the steps that only it needs."""
     new, nodes = dict(same), dict[Node, Node]()
     for node in plan.graph.nodes:

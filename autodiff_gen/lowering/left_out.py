@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
-from ..ir.module import Module
+from ..ir.module import IRModule
 from ..passes.context import Context
 
 
@@ -38,8 +38,8 @@ def without(stages: Sequence[str]) -> Iterator[LeftOut]:
 
 
 def result(
-    stage: Callable[[Module[Any], Context], Module[Any]], module: Module[Any], context: Context
-) -> Module[Any]:
+    stage: Callable[[IRModule[Any], Context], IRModule[Any]], module: IRModule[Any], context: Context
+) -> IRModule[Any]:
     """The result of a stage of the pipeline, or the module itself if the stage is left out."""
     current = _left_out.get()
     if current is None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from ..ir.graph import State
 from ..ir.node import CONST, Node, Value, base
 from ..ir.origin import BACKWARD, FORWARD, LOSS, UPDATE, Origin
-from .plan import EntryPlan, ScanPlan, Step
+from .plan import EntryPlan, PlannedStep, ScanPlan
 
 MOST_LAYERS = 4  # in one heading
 ORDER = (FORWARD, LOSS, BACKWARD, UPDATE)
@@ -43,21 +43,21 @@ class Phases:
         self._before = _nearest(order, lambda n: [v.node for v in n.operands], own)
         self._after = _nearest(reversed(order), readers.__getitem__, own)
 
-    def phase(self, step: Step) -> str:
+    def phase(self, step: PlannedStep) -> str:
         """The phase; of a step that computes values of several, all of them: `forward, loss and backward`."""
         *others, last = self._phases(step)
         return f"{', '.join(others)} and {last}" if others else last
 
-    def _phases(self, step: Step) -> list[str]:
+    def _phases(self, step: PlannedStep) -> list[str]:
         return self._found[step.node]
 
-    def _find_phases(self, step: Step) -> list[str]:
+    def _find_phases(self, step: PlannedStep) -> list[str]:
         found = {self._phase_of(step, r) for r in step.node.results}
         if isinstance(step.inner, ScanPlan) and step.inner.samples:
             found = {n.origin.phase for n in step.inner.body.plan.graph.nodes if n.operands}
         return [phase for phase in ORDER if phase in found]
 
-    def _phase_of(self, step: Step, result: Value) -> str:
+    def _phase_of(self, step: PlannedStep, result: Value) -> str:
         state = self.plan.states.get(result)
         if state is not None and (state.role != "buffer" or self._keeps_statistics(step)):
             return UPDATE
@@ -68,14 +68,14 @@ class Phases:
         inside = step.node.regions[0].results[result.index] if step.nest is not None else result
         return inside.base.node.origin.phase
 
-    def _keeps_statistics(self, step: Step) -> bool:
+    def _keeps_statistics(self, step: PlannedStep) -> bool:
         """Whether a step does no more than change running statistics and counters."""
         return all(r in self.plan.states and self.plan.states[r].role == "buffer" for r in step.node.results)
 
-    def _is_forward(self, step: Step) -> bool:
+    def _is_forward(self, step: PlannedStep) -> bool:
         return self._phases(step)[0] in (FORWARD, LOSS)
 
-    def layer(self, step: Step) -> str:
+    def layer(self, step: PlannedStep) -> str:
         """The layer whose parameters the step writes or reads, otherwise the nearest layer; "" if there is none, and
         for a loop over micro-batches."""
         own = self._own[step.node]
@@ -92,7 +92,7 @@ class Phases:
             return self.layers[near]
         return self.layers[0] if self.layers and in_forward else ""
 
-    def _said(self, step: Step) -> str:
+    def _said(self, step: PlannedStep) -> str:
         """The layer whose value or parameter, or the gradient of either, is the first result."""
         v = step.node.regions[0].results[0] if step.nest is not None else step.node.results[0]
         while (
@@ -103,7 +103,7 @@ class Phases:
             return layer_of(self.plan.states[v.base].name)
         return label.scope if label is not None else ""
 
-    def inside(self, step: Step, top: Step) -> tuple[str, str]:
+    def inside(self, step: PlannedStep, top: PlannedStep) -> tuple[str, str]:
         """The phase and the layer of `step`, which is `top` or a step inside of `top`: the same as for `top`, unless
         `top` is a loop over micro-batches."""
         if step is not top and isinstance(top.inner, ScanPlan) and top.inner.samples:
@@ -111,10 +111,10 @@ class Phases:
             return origin.phase, origin.scope
         return self.phase(top), self.layer(top)
 
-    def headings(self) -> dict[Step, str]:
+    def headings(self) -> dict[PlannedStep, str]:
         """Headings by the step at which they begin: `forward: encoder.0`. Updates before the last gradient is computed
         belong to the backward pass; layers whose steps are interleaved share a heading."""
-        groups: list[tuple[str, list[Step]]] = []
+        groups: list[tuple[str, list[PlannedStep]]] = []
         last = max((s.number for s in self.plan.steps if self._makes_gradient(s)), default=0)
         for step in self.plan.steps:
             phase = self.phase(step)
@@ -124,7 +124,7 @@ class Phases:
             if not groups or groups[-1][0] != phase:
                 groups.append((phase, []))
             groups[-1][1].append(step)
-        out: dict[Step, str] = {}
+        out: dict[PlannedStep, str] = {}
         for phase, steps in groups:
             if phase == LOSS:
                 out[steps[0]] = LOSS
@@ -134,17 +134,17 @@ class Phases:
                 out[some[0]] = f"{phase}: {', '.join(layers)}" if layers else phase
         return out if len(out) > 1 or any(":" in text for text in out.values()) else {}
 
-    def _makes_gradient(self, step: Step) -> bool:
+    def _makes_gradient(self, step: PlannedStep) -> bool:
         """Whether a step computes a gradient, be it to add it to a weight at once."""
         phases = self._phases(step)
         return BACKWARD in phases or (phases == [UPDATE] and not step.node.regions and step.nest is None)
 
-    def _apart(self, steps: list[Step]) -> list[list[Step]]:
+    def _apart(self, steps: list[PlannedStep]) -> list[list[PlannedStep]]:
         """Cut where no layer of the steps before comes again, and before more layers than fit in a heading."""
         end: dict[str, int] = {}
         for k, step in enumerate(steps):
             end[self.layer(step)] = k
-        out: list[list[Step]] = []
+        out: list[list[PlannedStep]] = []
         layers: set[str] = set()
         until = -1
         for k, step in enumerate(steps):
@@ -157,10 +157,10 @@ class Phases:
             until = max(until, end[name] if name else k)
         return out
 
-    def _written(self, step: Step) -> list[State]:
+    def _written(self, step: PlannedStep) -> list[State]:
         return [self.plan.states[r] for r in step.node.results if r in self.plan.states]
 
-    def _own_layer(self, step: Step) -> str:
+    def _own_layer(self, step: PlannedStep) -> str:
         """The layer of the parameters that the step writes, or whose moments it writes; else of parameters that it
         reads."""
         read = [self.plan.states.get(v.base) for v in step.node.operands]
@@ -198,9 +198,9 @@ def layer_of(state: str) -> str:
     return name.rpartition(".")[0] or name
 
 
-def layer_headings(plan: EntryPlan) -> dict[Step, str]:
+def layer_headings(plan: EntryPlan) -> dict[PlannedStep, str]:
     """Headings by the step of a loop's body at which they begin; empty unless several layers have steps there."""
-    out: dict[Step, str] = {}
+    out: dict[PlannedStep, str] = {}
     last = ""
     for step in plan.steps:
         origin = _latest(step)
@@ -211,7 +211,7 @@ def layer_headings(plan: EntryPlan) -> dict[Step, str]:
     return out if len(set(out.values())) > 1 else {}
 
 
-def _latest(step: Step) -> Origin:
+def _latest(step: PlannedStep) -> Origin:
     """The origin of the result that belongs to the latest phase."""
     results = step.node.regions[0].results if step.nest is not None else step.node.results
     return max((v.base.node.origin for v in results), key=lambda o: ORDER.index(o.phase))

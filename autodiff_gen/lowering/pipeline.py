@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 from .. import progress
 from ..errors import GraphError
 from ..ir.graph import Graph
-from ..ir.module import Module
+from ..ir.module import IRModule
 from ..ir.printer import show
 from ..ir.verifier import verify
 from ..owned_files import write_file
@@ -69,14 +69,14 @@ from .plan import EntryPlan, ScanPlan
 from .plan_printer import show_plan
 from .planner import assign_buffers, copy_overwritten_states, schedule, select_kernels
 
-Stage: TypeAlias = Callable[[Module[Any], Context], Module[Any]]
+Stage: TypeAlias = Callable[[IRModule[Any], Context], IRModule[Any]]
 
 
 def on_entries(function: Callable[[Any, Context], Any]) -> Stage:
     """The stage that applies a function of one entry to each."""
 
     @functools.wraps(function)
-    def stage(module: Module[Any], context: Context) -> Module[Any]:
+    def stage(module: IRModule[Any], context: Context) -> IRModule[Any]:
         return module.map(lambda entry: function(entry, context))
 
     return stage
@@ -86,7 +86,7 @@ def everywhere(function: Pass) -> Stage:
     """The stage that applies a pass to each entry and to the regions inside it."""
 
     @functools.wraps(function)
-    def stage(module: Module[Any], context: Context) -> Module[Any]:
+    def stage(module: IRModule[Any], context: Context) -> IRModule[Any]:
         return module.map(lambda graph: with_regions(function, graph, context))
 
     return stage
@@ -170,8 +170,8 @@ def names() -> list[str]:
 
 
 def run(
-    stages: Sequence[Stage], module: Module[Any], context: Context, check: bool = True
-) -> Iterator[tuple[str, Module[Any]]]:
+    stages: Sequence[Stage], module: IRModule[Any], context: Context, check: bool = True
+) -> Iterator[tuple[str, IRModule[Any]]]:
     """Each stage's name and its result for the result of the stage before it.
 
     Raises GraphError, with the stage's name, where a stage leaves a graph that breaks a rule of the IR.
@@ -213,12 +213,12 @@ def peak_of(plan: EntryPlan) -> int:
     return sum(p.peak for p in plan.plans.values())
 
 
-def before_budget(graphs: Sequence[Graph], context: Context, dump: Dump | None = None) -> Module[Any]:
+def before_budget(graphs: Sequence[Graph], context: Context, dump: Dump | None = None) -> IRModule[Any]:
     """The graphs before the stages that are repeated for closer budgets."""
-    return _after((*SIMPLIFY, *FUSE), Module(tuple(graphs)), context, dump)
+    return _after((*SIMPLIFY, *FUSE), IRModule(tuple(graphs)), context, dump)
 
 
-def planned(module: Module[Any], context: Context, dump: Dump | None = None) -> list[EntryPlan]:
+def planned(module: IRModule[Any], context: Context, dump: Dump | None = None) -> list[EntryPlan]:
     """The plans of graphs that `before_budget` returned, with their work where a budget or a cache may change it."""
     within = _after(BUDGET, module, context, dump)
     works = [_work(graph, context) for graph in within.entries]
@@ -229,7 +229,9 @@ def planned(module: Module[Any], context: Context, dump: Dump | None = None) -> 
     ]
 
 
-def _after(stages: Sequence[Stage], module: Module[Any], context: Context, dump: Dump | None) -> Module[Any]:
+def _after(
+    stages: Sequence[Stage], module: IRModule[Any], context: Context, dump: Dump | None
+) -> IRModule[Any]:
     """The result of the last of these stages."""
     made = module
     for name, made in run(stages, module, context):
@@ -270,7 +272,7 @@ class Dump:
     def __init__(self, folder: Path, force: bool = False) -> None:
         self.folder, self._force = folder, force
 
-    def write(self, stage: str, module: Module[Any]) -> None:
+    def write(self, stage: str, module: IRModule[Any]) -> None:
         for entry in module.entries:
             graph = _graph(entry)
             text = show(entry) if isinstance(entry, Graph) else show_plan(entry)

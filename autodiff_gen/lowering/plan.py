@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from ..ir.arena.buffer_assignment import ArenaPlan, Buffer, place
+from ..ir.arena.buffer_assignment import ArenaBuffer, ArenaPlan, place
 from ..ir.batch_axis import times_of
 from ..ir.build import make_input
 from ..ir.graph import Graph, State
@@ -28,7 +28,7 @@ class Placed:
     """
 
     values: list[Value]  # none: memory for the steps of a region
-    owner: Step | None  # the step whose scratch it is
+    owner: PlannedStep | None  # the step whose scratch it is
     bytes: int
     start: int
     end: int
@@ -49,7 +49,7 @@ class Placed:
 
 
 @dataclass(eq=False)
-class Step:
+class PlannedStep:
     """One call, loop nest, or region with inner steps. `number` counts from 1 in the order of execution."""
 
     node: Node
@@ -76,7 +76,7 @@ class EntryPlan:
     """An entry function, decided: steps in order, the place of every value, and the sizes of the arena in bytes."""
 
     graph: Graph
-    steps: list[Step]
+    steps: list[PlannedStep]
     states: dict[Value, State]  # values that are stored in a state: old values and new ones
     outputs: dict[Value, str]  # values that are stored in the caller's memory
     placed: list[Placed]
@@ -105,7 +105,7 @@ class EntryPlan:
     def kernels(self) -> list[Kernel]:
         return [kernel for _, step in self.all_steps() for _, kernel in step.calls.values()]
 
-    def all_steps(self, prefix: str = "", start: int = 0) -> Iterator[tuple[str, Step]]:
+    def all_steps(self, prefix: str = "", start: int = 0) -> Iterator[tuple[str, PlannedStep]]:
         """Every step with its number, "3"; steps of regions, "3.1", after the step that has them."""
         for step in self.steps:
             number = f"{prefix}{start + step.number}"
@@ -127,7 +127,9 @@ def place_members(members: Sequence[Placed], alignment: int) -> ArenaPlan:
     for b in members:
         parts.setdefault(b.root, []).append((b.bytes, b.start, b.end))
     key = {b: i for i, b in enumerate(parts)}
-    plan = place([Buffer(key[b], *first, alignment, tuple(later)) for b, (first, *later) in parts.items()])
+    plan = place(
+        [ArenaBuffer(key[b], *first, alignment, tuple(later)) for b, (first, *later) in parts.items()]
+    )
     for b in members:
         b.offset = plan.offsets[key[b.root]]
     return plan

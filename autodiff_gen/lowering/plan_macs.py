@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..ir.node import CONST, Value, base
-from ..ir.op_kinds import Call, Contraction, RowContraction
+from ..ir.op_kinds import Contraction, KernelOp, RowContraction
 from ..ir.traits import is_sum
 from ..ir.types import planned, planned_size
-from .plan import EntryPlan, ScanPlan, Step
+from .plan import EntryPlan, PlannedStep, ScanPlan
 
 
 def steps_with_times(
     plan: EntryPlan, prefix: str = "", start: int = 0, times: int = 1
-) -> Iterator[tuple[str, Step, int]]:
+) -> Iterator[tuple[str, PlannedStep, int]]:
     """EntryPlan.all_steps with the trip count of each step; both branches of a cond count."""
     for step in plan.steps:
         number = f"{prefix}{start + step.number}"
@@ -24,7 +24,7 @@ def steps_with_times(
             yield from steps_with_times(part.plan, f"{number}.", part.start, times * length)
 
 
-def macs(step: Step) -> int:
+def macs(step: PlannedStep) -> int:
     """The multiply-accumulates of one step, without the steps inside of it."""
     if step.inner is not None:
         return 0  # its own steps have them
@@ -36,7 +36,7 @@ def macs(step: Step) -> int:
         elif is_sum(node) and _is_product(node.operands[0]):
             total += planned_size(node.operands[0].type.shape)
     lower = step.node.op.lower
-    if isinstance(lower, Call):
+    if isinstance(lower, KernelOp):
         total += sum(lower.macs(call) for call, _ in step.calls.values())
     return total
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..ir.graph import Graph
-from ..ir.module import Module
+from ..ir.module import IRModule
 from ..passes.context import Context
 from ..passes.memory.micro_batches import is_divided, parts_of_batch
 from .arena.cache_misses import cache_misses
@@ -51,9 +51,9 @@ def _best(plan: EntryPlan, graph: Graph, context: Context, dump: Dump | None) ->
         return plan
     for k in range(1, RETRIES + 1):
         inner = replace(context, slack=(reached - (reached - budget) / 2**k) / budget)
-        found = planned(Module((graph,)), inner)[0]
+        found = planned(IRModule((graph,)), inner)[0]
         if peak_of(found) < peak_of(best):
-            best = found if dump is None else planned(Module((graph,)), inner, dump)[0]
+            best = found if dump is None else planned(IRModule((graph,)), inner, dump)[0]
         if peak_of(best) <= budget:
             break
     return best

@@ -33,7 +33,7 @@ from ..passes.loops.shared_nests import nest_of, own_values, region_of_nest
 from .control_flow import plan_regions
 from .loops.statements import Statements
 from .loops.uses import Uses
-from .plan import EntryPlan, Placed, Step, place_members
+from .plan import EntryPlan, Placed, PlannedStep, place_members
 from .step_order import liveness_of_plan, reusable, scratch_of, uses_of
 
 LowerRegion: TypeAlias = Callable[[Graph, int], EntryPlan]
@@ -148,8 +148,10 @@ def _overwritten_too_early(graph: Graph, context: Context) -> list[tuple[Node, i
     return late
 
 
-def _step(node: Node, graph: Graph, context: Context, arena: Mapping[Value, int], lower: LowerRegion) -> Step:
-    step, backends = Step(node), context.target
+def _step(
+    node: Node, graph: Graph, context: Context, arena: Mapping[Value, int], lower: LowerRegion
+) -> PlannedStep:
+    step, backends = PlannedStep(node), context.target
     if isinstance(node.op.lower, Scan | Cond):
         # the arena of a micro-batch is the entry's arena less the results
         taken = sum(r.type.bytes for r in node.results if r in arena) if "samples" in node.attrs else 0
@@ -176,7 +178,7 @@ def _step(node: Node, graph: Graph, context: Context, arena: Mapping[Value, int]
     return step
 
 
-def _give_kernel(step: Step, node: Node, call: KernelCall, backends: Backends) -> None:
+def _give_kernel(step: PlannedStep, node: Node, call: KernelCall, backends: Backends) -> None:
     """The kernel that computes a node of the step, and the memory that it needs."""
     kernel = backends.select(call.kernel, call.facts())
     step.calls[node] = call, kernel

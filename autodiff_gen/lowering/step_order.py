@@ -12,7 +12,7 @@ from ..ir.views import is_stored_as, lengths
 from ..passes.context import Context
 from .loops.statements import Statements
 from .loops.uses import Uses
-from .plan import EntryPlan, Placed, Step
+from .plan import EntryPlan, Placed, PlannedStep
 
 
 def liveness_of_plan(plan: EntryPlan, context: Context) -> Liveness:
@@ -21,7 +21,7 @@ def liveness_of_plan(plan: EntryPlan, context: Context) -> Liveness:
     return Liveness(plan.graph, computations, {*plan.states, *plan.outputs}, context.first)
 
 
-def _computation(step: Step, context: Context) -> Computation:
+def _computation(step: PlannedStep, context: Context) -> Computation:
     node = step.node
     reads = list(dict.fromkeys(v.base for v in node.operands))
     scratch = sum(p.bytes for p in scratch_of(step))
@@ -29,7 +29,7 @@ def _computation(step: Step, context: Context) -> Computation:
     return Computation([node], computing(step), reads, node.results, scratch, reuses, step.nest is not None)
 
 
-def computing(step: Step) -> list[Node]:
+def computing(step: PlannedStep) -> list[Node]:
     """The nodes of a loop nest that compute something, or the node itself."""
     if step.nest is None:
         return [step.node]
@@ -40,7 +40,7 @@ def uses_of(statements: Statements, context: Context) -> Uses:
     return context.analysis((Uses, statements), lambda: Uses(statements))
 
 
-def scratch_of(step: Step) -> list[Placed]:
+def scratch_of(step: PlannedStep) -> list[Placed]:
     """The memory that a step needs while it runs: scratch of a loop nest, the arenas of its regions."""
     out = []
     for v, s in step.scratch.items():
@@ -54,7 +54,7 @@ def scratch_of(step: Step) -> list[Placed]:
     return out
 
 
-def reusable(s: Step, context: Context) -> dict[Value, list[Value]]:
+def reusable(s: PlannedStep, context: Context) -> dict[Value, list[Value]]:
     """For each result the operands, and other results, whose memory it may be stored in, if the step is the last that
     reads them."""
     if s.inner is not None:
@@ -74,7 +74,7 @@ def reusable(s: Step, context: Context) -> dict[Value, list[Value]]:
     return {values[k]: [values[j] for j in reused] for k, reused in found.items()}
 
 
-def _reusable_in_nest(s: Step, context: Context) -> dict[int, list[int]]:
+def _reusable_in_nest(s: PlannedStep, context: Context) -> dict[int, list[int]]:
     """The result of `reusable` for a loop nest, by the numbers of the operands' memory, and of the results after
     that."""
     assert s.nest is not None and s.statements is not None

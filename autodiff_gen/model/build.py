@@ -13,7 +13,7 @@ from ..codegen.program_regions import Ram
 from ..lowering.pipeline import Dump
 from ..owned_files import write_files
 from ..progress import doing
-from ..targets.board import Board
+from ..targets.board import BoardSpec
 from .function import Functions
 from .loader import deps_json, load_file
 from .model import Model
@@ -21,7 +21,7 @@ from .model import Model
 
 def build(
     model: str,
-    board: Board,
+    board: BoardSpec,
     out: Path,
     name: str | None = None,
     kernels: Sequence[str] | None = ("ref",),
@@ -55,7 +55,7 @@ def compile_file(
     definition: Model | Functions,
     name: str,
     kernels: Sequence[str] | None = ("ref",),
-    board: Board | None = None,
+    board: BoardSpec | None = None,
     ram: Ram = None,
     dump: Dump | None = None,
     must_fit: bool = True,

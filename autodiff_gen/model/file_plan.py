@@ -15,7 +15,7 @@ from ..ir.graph import Channels, State
 from ..kernels import registry
 from ..nn.selection import training_only
 from ..progress import doing
-from ..targets.board import Board
+from ..targets.board import BoardSpec
 from .contributions import squares
 from .loader import LoadedFile, load_file
 from .model import Model
@@ -30,7 +30,7 @@ class FilePlan:
     tries = 0  # choices that were compiled
 
     def __init__(
-        self, path: str, board: Board, kernels: Sequence[str] | None, ram: Ram, name: str | None
+        self, path: str, board: BoardSpec, kernels: Sequence[str] | None, ram: Ram, name: str | None
     ) -> None:
         self._path, self._board, self._kernels, self._ram = path, board, kernels, ram
         budget = budget_of(board, ram)

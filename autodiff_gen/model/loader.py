@@ -17,7 +17,7 @@ from .. import nn, optim
 from ..errors import AutodiffError, ModelError
 from ..frontends.files import is_network, program_of
 from ..functional.inputs import Input
-from ..kernels.table import Source
+from ..kernels.table import KernelSource
 from ..progress import doing
 from ..targets import installation
 from .function import Function, Functions
@@ -166,7 +166,7 @@ def _of_network(path: Path) -> dict[str, Any]:
     return made
 
 
-def deps_json(files: Iterable[str | Path], kernels: Iterable[Source] | None = None) -> str:
+def deps_json(files: Iterable[str | Path], kernels: Iterable[KernelSource] | None = None) -> str:
     """The JSON list of a model's source files, and of the files of the kernels that it calls, for build tools."""
     listed: dict[str, Any] = {"schema": 1, "files": sorted(str(f) for f in files)}
     if kernels is not None:

@@ -13,7 +13,7 @@ from ..frontends.pytorch import training as torch_training
 from ..functional.inputs import Input, check_outputs, check_parameter_name, largest_batch
 from ..ir.build import make_input
 from ..ir.graph import ROLES, Graph, State
-from ..ir.module import Module
+from ..ir.module import IRModule
 from ..ir.node import INPUT, STATE, Value, topological
 from ..ir.types import Type, f32, s32, u8
 from ..ir.verifier import verify
@@ -90,7 +90,7 @@ class Model:
         self._states = _states([loss, *self.outputs.values()])
         training = self._training_options()
         self.lr = training.lr
-        context, specified = Context(training), Module(self._specification)
+        context, specified = Context(training), IRModule(self._specification)
         with without_cycle_collection():
             for stage, module in run(MODEL[:1], specified, context, check=False):
                 self._check_names(module)
@@ -301,7 +301,7 @@ class Model:
                 f"the loss is {self.loss.type}, not a scalar f32[]; reduce it with F.mean or F.sum"
             )
 
-    def _check_names(self, module: Module[Graph]) -> None:
+    def _check_names(self, module: IRModule[Graph]) -> None:
         step, predict = module.entries
         seen = {"lr"}
         named = [("input", v.name) for v in self.inputs] + [("target", v.name) for v in self.targets]

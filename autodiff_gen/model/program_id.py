@@ -16,7 +16,7 @@ from dataclasses import replace
 from ..ir.build import make_input
 from ..ir.canonical_text import canonical_text, number_of
 from ..ir.graph import Graph, State
-from ..ir.module import Module
+from ..ir.module import IRModule
 from ..ir.node import Node, Value
 from ..ir.op_kinds import Composite
 from ..ir.rewrite import rewritten
@@ -61,6 +61,6 @@ def _updates(training: Training) -> Graph:
         make_input(gradient_name(state), Type(f32, state.logical.shape)) for state, _ in training.trained
     ]
     with_equal_rates = replace(training, groups=groups)
-    new, _ = update_rules(Module(()), with_equal_rates, training.trained, gradients)
+    new, _ = update_rules(IRModule(()), with_equal_rates, training.trained, gradients)
     lr = () if training.lr is None else (training.lr,)
     return Graph("update", (*gradients, *lr), {}, new)

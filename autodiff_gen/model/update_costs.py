@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.graph import Graph, State
-from ..ir.module import Module
+from ..ir.module import IRModule
 from ..ir.node import Node, Value, base
 from ..ir.op_kinds import Elementwise, Leaf, Pick, View
 from ..ir.origin import is_late
@@ -61,7 +61,7 @@ def costs(everything: Model, states: Sequence[State], backends: Backends) -> Cos
     step: Graph = known.entries[0]
     gradients = {known.state(state): step.outputs[gradient_name(known.state(state))] for state in states}
     bare = replace(step, outputs={"loss": step.outputs["loss"]}, updates={**step.updates, **gradients})
-    *_, (_, module) = run(SIMPLIFY, Module((bare,)), Context(backends=backends), check=False)
+    *_, (_, module) = run(SIMPLIFY, IRModule((bare,)), Context(backends=backends), check=False)
     graph: Graph = module.entries[0]
     cones = [_late_nodes(graph.updates[known.state(state)]) for state in states]
     count: dict[Node, int] = {}
@@ -127,7 +127,7 @@ def _sources(values: Sequence[Value]) -> list[Value]:
     return list(found)
 
 
-def _state_bytes(everything: Model, states: Sequence[State], stored: Module[Graph]) -> Any:
+def _state_bytes(everything: Model, states: Sequence[State], stored: IRModule[Graph]) -> Any:
     sizes: Mapping[str, int] = {s.name: s.type.bytes for s in everything.states}
     own = [stored.state(state).name for state in states]
     extra = dict.fromkeys(own, 0)

@@ -7,12 +7,12 @@ from typing import Any
 
 from ..ir.graph import State
 from ..nn import Module
-from .update_plan import Row, chosen_channels
+from .update_plan import ParameterRow, chosen_channels
 
 NETWORK = "net"  # the name in the lines of a network that has no name in the model file
 
 
-def update_lines(rows: Sequence[Row], names: Mapping[str, Any]) -> list[str]:
+def update_lines(rows: Sequence[ParameterRow], names: Mapping[str, Any]) -> list[str]:
     """Lines after which these parameters train; `names`: the global names of the model file. The lines belong between
     the network and the model that is built from it."""
     found = _expressions(names, [row.state for row in rows])

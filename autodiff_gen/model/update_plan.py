@@ -32,7 +32,7 @@ CLOSE = 50  # a choice that leaves no more than this part of the budget free is 
 
 
 @dataclass(frozen=True)
-class Row:
+class ParameterRow:
     """A parameter. fraction: of its channels, 0 where it does not train, 1 where it does as a whole; bytes: its state,
     and the values of the forward pass that it keeps and the parameters chosen before it do not; share: its part of the
     squares of all gradients when it trains as a whole, of 1."""
@@ -47,7 +47,7 @@ class Row:
 class Proposal:
     """rows: in the order of the model; program: compiled with the budget."""
 
-    rows: Sequence[Row]
+    rows: Sequence[ParameterRow]
     program: Program
     tried: int
 
@@ -180,9 +180,11 @@ def _least(gains: Sequence[Mapping[float, float]], costs: Costs) -> float:
     return float(min(found))
 
 
-def _rows(states: Sequence[State], gains: Sequence[Mapping[float, float]], choice: _Choice) -> list[Row]:
+def _rows(
+    states: Sequence[State], gains: Sequence[Mapping[float, float]], choice: _Choice
+) -> list[ParameterRow]:
     total = sum(of[1.0] for of in gains)
     return [
-        Row(state, choice.fractions[p], round(choice.bytes[p]), gains[p][1.0] / total)
+        ParameterRow(state, choice.fractions[p], round(choice.bytes[p]), gains[p][1.0] / total)
         for p, state in enumerate(states)
     ]

@@ -11,7 +11,7 @@ from ..errors import ShapeError
 from ..ir.kernel_call import Factor, KernelCall, Scalar
 from ..ir.node import Op, define
 from ..ir.op_forms import Added
-from ..ir.op_kinds import Attrs, Call
+from ..ir.op_kinds import Attrs, KernelOp
 from ..ir.strides import Strided
 from ..ir.types import Shape, Type
 from ..ir.windows import Windows
@@ -35,7 +35,7 @@ def register_added(name: str, op: Op) -> Op:
         return sum_of(op.ref(*operands, **attrs), old, alpha, beta=beta, negate=negate)
 
     def choose(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
-        assert isinstance(op.lower, Call)
+        assert isinstance(op.lower, KernelOp)
         call = op.lower.choose(layouts[:-2], results, attrs)
         return replace(call, factors=factors_of(len(layouts) - 1, attrs))
 
@@ -44,8 +44,8 @@ def register_added(name: str, op: Op) -> Op:
         return replace(of, weights=(*of.weights, len(shapes) - 2)) if of and of.is_gradient else of
 
     lower = op.lower
-    if isinstance(lower, Call):
-        lower = Call(choose, lower.macs, lower.strided, lower.summed)
+    if isinstance(lower, KernelOp):
+        lower = KernelOp(choose, lower.macs, lower.strided, lower.summed)
     return define(name, infer, ref, None, lower, form=Added(op.name), windows=windows)
 
 

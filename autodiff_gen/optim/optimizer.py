@@ -51,7 +51,7 @@ def checked_result(whose: str, state: State, made: Any, old: Value) -> Value:
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class ParameterGroup:
     """Parameters that share options, as states of the model."""
 
     options: Mapping[str, Any]
@@ -186,16 +186,16 @@ class Optimizer:
                 )
         return selectors, self.checked({**self.defaults, **given})
 
-    def groups(self, states: Sequence[State]) -> list[Group]:
+    def groups(self, states: Sequence[State]) -> list[ParameterGroup]:
         """The groups with the model's parameters in each.
 
         Raises ModelError for a selector that matches no parameter, and for a parameter in two groups.
         """
-        groups: list[Group] = []
+        groups: list[ParameterGroup] = []
         owner: dict[State, int] = {}
         for k, (selectors, options) in enumerate(self._groups):
             if selectors is None:
-                groups.append(Group(options, tuple(states)))
+                groups.append(ParameterGroup(options, tuple(states)))
                 continue
             if not isinstance(selectors, str | Module | Value | Parameter | list | tuple):
                 selectors = list(selectors)  # a generator, evaluated after its module has names
@@ -207,7 +207,7 @@ class Optimizer:
                     raise ModelError(
                         f"{self._name}: {state.name!r} is in more than one parameter group; leave it in one"
                     )
-            groups.append(Group(options, tuple(s for s in states if s in chosen)))
+            groups.append(ParameterGroup(options, tuple(s for s in states if s in chosen)))
         return groups
 
     def _selected(self, selector: Any, states: Sequence[State]) -> list[State]:
@@ -241,7 +241,7 @@ class Optimizer:
 
     def updates(
         self,
-        groups: Sequence[Group],
+        groups: Sequence[ParameterGroup],
         params: Gradients,
         lr: Value | None = None,
         schedule: LRScheduler | None = None,

@@ -14,7 +14,7 @@ from ..ir.dependences import state_of
 from ..ir.graph import Graph
 from ..ir.liveness import Computation, Liveness
 from ..ir.node import Node, Region, Value, base
-from ..ir.op_kinds import Call, Cond, Leaf, Reduce, RowContraction, Scan
+from ..ir.op_kinds import Cond, KernelOp, Leaf, Reduce, RowContraction, Scan
 from ..ir.origin import is_late
 from ..ir.scan_memory import reused_by_stacks
 from ..ir.traits import is_free, key_of
@@ -23,7 +23,7 @@ from ..ir.views import is_stored_as, known_layout, layout, whole_views
 from .calls.kernel_calls import call_in_place, call_of, is_gathered
 from .context import Context
 from .fusion.fused_node import fused_node
-from .fusion.partition import Part, partition
+from .fusion.partition import StepNodes, partition
 from .layout.copies import better_copied, copied, copied_again, unreadable
 from .loops.shared_nests import nest_of
 
@@ -57,13 +57,13 @@ class _Copies:
         self._context, self._lasting = context, copied_again(graph, context)
         self._made: dict[tuple[Value, Node | bool], Value] = {}
 
-    def read_by(self, part: Part) -> list[Value]:
+    def read_by(self, part: StepNodes) -> list[Value]:
         """The memory that a part reads."""
         inside = {r for n in part.nodes for r in n.results}
         read: dict[Value, None] = {}
         for n in part.nodes:
             failing = unreadable(n, n.operands)
-            is_call = isinstance(n.op.lower, Call) and all(layout(v) is not None for v in n.operands)
+            is_call = isinstance(n.op.lower, KernelOp) and all(layout(v) is not None for v in n.operands)
             better = better_copied(n, self._context) if is_call else set()
             for i, v in enumerate(n.operands):
                 if v.base not in inside and not is_free(v.base.node):
@@ -125,12 +125,12 @@ def _without_sum(v: Value, region: Region, users: Mapping[Value, int]) -> Value:
     return v
 
 
-def _of_loops(part: Part, reads: Sequence[Value], context: Context) -> Computation:
+def _of_loops(part: StepNodes, reads: Sequence[Value], context: Context) -> Computation:
     scratch = _scratch_of_loops(part, context)
     return Computation(part.nodes, part.nodes, reads, part.stored, scratch, _reuses(part), is_loop=True)
 
 
-def _scratch_of_loops(part: Part, context: Context) -> int:
+def _scratch_of_loops(part: StepNodes, context: Context) -> int:
     """The bytes that loops store between them; computed once for parts of the same structure."""
     is_one_loop = len({r.type.shape for n in part.nodes for r in n.results}) == 1
     if is_one_loop and not any(isinstance(n.op.lower, RowContraction) for n in part.nodes):
@@ -151,7 +151,7 @@ def _scratch_of_loops(part: Part, context: Context) -> int:
     return context.analysis((_scratch_of_loops, _structure(part)), found)
 
 
-def _structure(part: Part) -> Hashable:
+def _structure(part: StepNodes) -> Hashable:
     """Equal for parts that compute the same from operands with the same types and layouts."""
     number: dict[Value, Hashable] = {}
     keys = []
@@ -174,7 +174,7 @@ def _place(v: Value) -> Hashable:
     return v if is_free(v.base.node) else layout(v) or v
 
 
-def _reuses(part: Part) -> dict[Value, list[Value]]:
+def _reuses(part: StepNodes) -> dict[Value, list[Value]]:
     """For each result of a group of loops, the values whose memory the result may be stored in. Such a value has the
     size of the result, and the loops read each of its elements at the same place before they write the result there.
 

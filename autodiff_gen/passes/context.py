@@ -11,7 +11,7 @@ from ..ir.node import Node, Value
 from ..kernels.registry import Backends, host_cost
 from ..optim import EMA, Optimizer
 from ..optim.lr_scheduler import LRScheduler
-from ..optim.optimizer import Group
+from ..optim.optimizer import ParameterGroup
 from ..targets.cost_table import CostTable
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ class Training:
 
     trained: Sequence[tuple[State, Value]]
     optimizer: Optimizer
-    groups: Sequence[Group]
+    groups: Sequence[ParameterGroup]
     lr: Value | None
     schedule: LRScheduler | None = None
     clip_grad_norm: float | None = None

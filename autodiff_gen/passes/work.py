@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..ir.batch_axis import times_of
 from ..ir.node import Node
-from ..ir.op_kinds import Call, Contraction, Elementwise, Leaf, Reduce, RowContraction, View
+from ..ir.op_kinds import Contraction, Elementwise, KernelOp, Leaf, Reduce, RowContraction, View
 from ..ir.traits import macs
 from ..ir.types import planned, planned_size
 from ..targets.cost_table import CostTable
@@ -50,7 +50,7 @@ def _work(node: Node, cost: CostTable, product: Callable[[Node, CostTable], floa
         return planned_size(node.operands[0].type.shape) * element
     if isinstance(lower, Contraction):
         return product(node, cost)
-    if isinstance(lower, Call | RowContraction):
+    if isinstance(lower, KernelOp | RowContraction):
         return _by_terms(node, cost)
     return size * element
 
@@ -84,7 +84,7 @@ def _macs(node: Node) -> int:
     lower = node.op.lower
     if node.regions:
         return max(sum(map(_macs, region.nodes)) for region in node.regions) * _times(node)
-    if isinstance(lower, Call):
+    if isinstance(lower, KernelOp):
         return macs(node)
     if isinstance(lower, Contraction | RowContraction):
         depth = planned_size(node.operands[0].type.shape[-1:])

@@ -21,27 +21,27 @@ from ..kernels.table import Kernel
 from ..lowering.arena.network_bound import network_bound
 from ..lowering.c import c_query
 from ..lowering.phases import Phases, layer_of
-from ..lowering.plan import EntryPlan, InnerPlan, Placed, Step
+from ..lowering.plan import EntryPlan, InnerPlan, Placed, PlannedStep
 from ..lowering.step_order import computing
-from ..targets.board import Board
+from ..targets.board import BoardSpec
 from ..targets.memory import Space
 from .data import (
     INSIDE,
     SCRATCH,
     Again,
     Arena,
-    Buffer,
-    Call,
     EntryRecord,
-    Operand,
+    ReportedBuffer,
+    ReportedCall,
+    ReportedOperand,
+    ReportedTensor,
     StepRecord,
-    Tensor,
 )
 from .program_report import RegionRecord, Report, StateRecord
 from .step_details import again_of, function_of, loops_of, strips_of, type_of, use_of
 
 
-def collect(program: Program, board: Board, ram: Ram) -> Report:
+def collect(program: Program, board: BoardSpec, ram: Ram) -> Report:
     """The records of a program. `ram`: the RAM budget of the trainer in bytes, in total or for each region of memory
     that it may use; None for the board's RAM."""
     spaces = spaces_of(board, ram) if program.is_model else spaces_of(board, ram)[:1]
@@ -114,10 +114,10 @@ class _Part:
     plan: EntryPlan
     prefix: str = ""
     start: int = 0
-    top: Step | None = None
+    top: PlannedStep | None = None
     inside: Inside = field(default_factory=Inside)  # where its arenas begin
-    known: Mapping[object, Operand] = field(default_factory=dict)
-    outputs: Mapping[str, Operand] = field(default_factory=dict)
+    known: Mapping[object, ReportedOperand] = field(default_factory=dict)
+    outputs: Mapping[str, ReportedOperand] = field(default_factory=dict)
 
     def number(self, k: int) -> str:
         return f"{self.prefix}{self.start + k}"
@@ -140,7 +140,7 @@ class _Collector:
             while "." in number:
                 number = number.rpartition(".")[0]
                 self.spans[number] = (self.spans[number][0], k)
-        self.buffers: list[Buffer] = []
+        self.buffers: list[ReportedBuffer] = []
         self.steps: list[StepRecord] = []
         self.again: list[tuple[Again, str]] = []
 
@@ -177,10 +177,10 @@ class _Collector:
     def _add(self, part: _Part) -> None:
         plan = part.plan
         by_number, steps = {s.number: s for s in plan.steps}, {s.node: s for s in plan.steps}
-        places: dict[Value, Operand] = {}
+        places: dict[Value, ReportedOperand] = {}
         for b in plan.placed:
             for k, v in enumerate(b.values if b.owner is None else ()):
-                places[v] = Operand(name_of(v, self.layers), len(self.buffers), k)
+                places[v] = ReportedOperand(name_of(v, self.layers), len(self.buffers), k)
             self.buffers.append(self._buffer(b, part, by_number[b.start], steps))
         for step in plan.steps:
             self.steps.append(self._step(step, part, places))
@@ -188,14 +188,16 @@ class _Collector:
             for inner in step.inner.parts if step.inner is not None else ():
                 self._add(self._inside(inner, step, part, places))
 
-    def _inside(self, inner: InnerPlan, step: Step, part: _Part, places: Mapping[Value, Operand]) -> _Part:
+    def _inside(
+        self, inner: InnerPlan, step: PlannedStep, part: _Part, places: Mapping[Value, ReportedOperand]
+    ) -> _Part:
         number = f"{part.number(step.number)}."
         memory = [b for b in part.plan.placed if b.owner is step and not b.values]
         inside = Inside({b.pool: part.inside.place(b) for b in memory})
-        known: dict[object, Operand] = {}
+        known: dict[object, ReportedOperand] = {}
         for bound in inner.bound:
             known[bound.inner] = self._operand(bound.outer, part, places)
-        outputs: dict[str, Operand] = {}
+        outputs: dict[str, ReportedOperand] = {}
         for written in inner.written:
             result = self._operand(step.node.results[written.index], part, places)
             if isinstance(written.key, State):
@@ -204,21 +206,21 @@ class _Collector:
                 outputs[written.key] = result
         return _Part(inner.plan, number, inner.start, part.top or step, inside, known, outputs)
 
-    def _operand(self, v: Value, part: _Part, places: Mapping[Value, Operand]) -> Operand:
+    def _operand(self, v: Value, part: _Part, places: Mapping[Value, ReportedOperand]) -> ReportedOperand:
         """The buffer, state, argument or constant that stores a value."""
         source = v.base
         state = part.plan.states.get(source)
         if state is not None and state in part.known:
             return part.known[state]
         if state is not None:
-            return Operand(state.name)
+            return ReportedOperand(state.name)
         output = part.plan.outputs.get(source)
         if output is not None:
-            return part.outputs.get(output, Operand(output))
+            return part.outputs.get(output, ReportedOperand(output))
         called = self.program.constant_names.get(source) or name_of(source, self.layers)
-        return places.get(source) or part.known.get(source) or Operand(called)
+        return places.get(source) or part.known.get(source) or ReportedOperand(called)
 
-    def _step(self, step: Step, part: _Part, places: Mapping[Value, Operand]) -> StepRecord:
+    def _step(self, step: PlannedStep, part: _Part, places: Mapping[Value, ReportedOperand]) -> StepRecord:
         number = part.number(step.number)
         phase, layer = self.phases.inside(step, part.top or step)
         read = (v for v in step.node.operands if v.base.node.op is not CONST or v.type.shape)
@@ -235,17 +237,19 @@ class _Collector:
             self.by_step.get(number, 0.0),
         )
 
-    def _call(self, call: KernelCall, kernel: Kernel) -> Call:
+    def _call(self, call: KernelCall, kernel: Kernel) -> ReportedCall:
         owner = "" if kernel.declared else kernel.backend
         rejected = self.program.backends.rejected(call.kernel, call.facts())
-        return Call(kernel.symbol, owner, sizes(call), " and ".join(map(str, kernel.when)), rejected)
+        return ReportedCall(kernel.symbol, owner, sizes(call), " and ".join(map(str, kernel.when)), rejected)
 
-    def _buffer(self, b: Placed, part: _Part, writer: Step, steps: Mapping[Node, Step]) -> Buffer:
+    def _buffer(
+        self, b: Placed, part: _Part, writer: PlannedStep, steps: Mapping[Node, PlannedStep]
+    ) -> ReportedBuffer:
         first, last = part.number(b.start), part.number(b.end)
         unit = self.program.backends.cost.alignment
         phase, layer = self.phases.inside(writer, part.top or writer)
         arena, offset = part.inside.place(b)
-        return Buffer(
+        return ReportedBuffer(
             arena,
             offset,
             b.bytes,
@@ -259,11 +263,11 @@ class _Collector:
             part.top is not None,
         )
 
-    def _tensor(self, v: Value, b: Placed, part: _Part, writer: Step) -> Tensor:
+    def _tensor(self, v: Value, b: Placed, part: _Part, writer: PlannedStep) -> ReportedTensor:
         phase, layer = self.phases.inside(writer, part.top or writer)
         use = SCRATCH if b.owner is not None else use_of(v, phase)
         first = self.spans[part.number(writer.number)][0]
-        return Tensor(
+        return ReportedTensor(
             name_of(v, self.layers),
             type_of(v, b),
             v.type.bytes if b.owner is None else b.bytes,

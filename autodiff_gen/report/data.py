@@ -12,7 +12,7 @@ AGAIN, SCRATCH, INSIDE = "computed again", "scratch", "the steps inside"
 
 
 @dataclass(frozen=True)
-class Tensor:
+class ReportedTensor:
     """A value of an entry; `type` as text: f32[1,32]; `first`: the index of the step that computes it; `use`: the phase
     of that step, AGAIN, SCRATCH or INSIDE; `layer`: the layer of that step."""
 
@@ -25,7 +25,7 @@ class Tensor:
 
 
 @dataclass(frozen=True)
-class Buffer:
+class ReportedBuffer:
     """Bytes of an arena and when they are used. `offset` counts from the arena's start, also inside a loop or a branch;
     `first` and `last` are indices into the steps of the entry, both included."""
 
@@ -37,13 +37,13 @@ class Buffer:
     last: int
     steps: str  # "3", "3 to 9", "4.1 to 4.3"
     tensors: tuple[
-        Tensor, ...
+        ReportedTensor, ...
     ]  # one after the other; none where the steps of a loop or branch have the memory
     use: str  # of its first tensor
     layer: str
     nested: bool  # inside the memory of a loop or a branch
 
-    def at(self, step: int) -> Tensor:
+    def at(self, step: int) -> ReportedTensor:
         """The tensor that is stored in it after a step."""
         return [t for t in self.tensors if t.first <= step or t is self.tensors[0]][-1]
 
@@ -53,7 +53,7 @@ class Buffer:
 
 
 @dataclass(frozen=True)
-class Call:
+class ReportedCall:
     """A call of a kernel: its symbol, the backend where the contract does not declare it, sizes, the conditions of its
     table row, and the kernels that were rejected, each with the reason."""
 
@@ -70,7 +70,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Operand:
+class ReportedOperand:
     """An operand or result of a step: the tensor with this index of a buffer of its entry, or a state, an argument or a
     constant by name."""
 
@@ -115,9 +115,9 @@ class StepRecord:
     layer: str
     phase: str
     by: str
-    calls: tuple[Call, ...]
-    reads: tuple[Operand, ...]
-    writes: tuple[Operand, ...]
+    calls: tuple[ReportedCall, ...]
+    reads: tuple[ReportedOperand, ...]
+    writes: tuple[ReportedOperand, ...]
     functions: tuple[str, ...]
     instructions: float
 
@@ -137,7 +137,7 @@ class EntryRecord:
     name: str
     c_name: str
     steps: tuple[StepRecord, ...]
-    buffers: tuple[Buffer, ...]
+    buffers: tuple[ReportedBuffer, ...]
     arenas: Mapping[str, Arena]  # by pool; those without memory are left out, but for the first
     again: tuple[Again, ...]
     copies: tuple[str, ...]  # states whose old value is copied
@@ -164,13 +164,13 @@ class EntryRecord:
         network = [("bound of the network", self.network_bound)] if self.network_bound else []
         return [("lower bound of this schedule", self.bound_bytes), *network]
 
-    def type_of(self, o: Operand) -> str:
+    def type_of(self, o: ReportedOperand) -> str:
         """The type of a tensor in an arena, or of an argument."""
         if o.buffer is not None:
             return self.buffers[o.buffer].tensors[o.tensor].type
         return self.outputs.get(o.name, self.inputs.get(o.name, ""))
 
-    def live(self, step: int) -> list[Buffer]:
+    def live(self, step: int) -> list[ReportedBuffer]:
         """The buffers in use at a step, largest first; for the memory of a loop or branch, the buffers in it at that
         step."""
         held = [b for b in self.buffers if b.first <= step <= b.last and b.tensors]
@@ -191,7 +191,7 @@ class EntryRecord:
         """For each step the bytes of all arenas that are in use, the whole memory of a loop or branch included."""
         return self._in_use([b for b in self.buffers if not b.nested])
 
-    def _in_use(self, buffers: Iterable[Buffer]) -> list[int]:
+    def _in_use(self, buffers: Iterable[ReportedBuffer]) -> list[int]:
         """For each step the bytes of these buffers that are in use."""
         changes = [0] * (len(self.steps) + 1)
         for b in buffers:

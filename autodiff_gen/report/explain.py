@@ -7,16 +7,16 @@ from itertools import zip_longest
 from ..codegen.program import Program
 from ..codegen.program_regions import Ram
 from ..errors import counted
-from ..targets.board import Board
+from ..targets.board import BoardSpec
 from .collect import collect
-from .data import Buffer, Call, EntryRecord
+from .data import EntryRecord, ReportedBuffer, ReportedCall
 from .program_report import Report, three_digits
 from .text_table import table
 
 MOST = 8  # rows of a table of the largest
 
 
-def explain(program: Program, board: Board, ram: Ram, full: bool = False) -> str:
+def explain(program: Program, board: BoardSpec, ram: Ram, full: bool = False) -> str:
     """The report of a program. `ram`: see `collect`; `full`: see `text`."""
     return text(collect(program, board, ram), full)
 
@@ -120,7 +120,7 @@ def _largest(report: Report) -> str:
 
 def _kernels(entry: EntryRecord) -> str:
     """A row for each kernel with its sizes, and the steps that call it."""
-    calls: dict[Call, list[str]] = {}
+    calls: dict[ReportedCall, list[str]] = {}
     for step in entry.steps:
         for call in step.calls:
             calls.setdefault(call, []).append(step.number)
@@ -151,7 +151,7 @@ def _arena(entry: EntryRecord) -> str:
     return table(("arena", "offset", "bytes", "steps", "tensor"), rows, right=(1, 2))
 
 
-def _names(b: Buffer) -> str:
+def _names(b: ReportedBuffer) -> str:
     tensors = ", reused in place by ".join(f"{t.name} {t.type}" for t in b.tensors)
     return f"{b.use}: {tensors}" if b.is_scratch else tensors or b.use
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import DataError
 from ..reading.limits import TEXT
-from .timeline import ANSWERED, NAME, PARTS, Row, read_timeline
+from .timeline import ANSWERED, NAME, PARTS, RoundRow, read_timeline
 
 LANES = 32  # boards that have a lane each; of more boards shares are drawn
 SHARES = (10, 50, 90, 100)  # percent of the boards that are done after a time
@@ -18,7 +18,7 @@ COLOURS = dict(zip(PARTS, ("scratch", "forward", "backward", "update"), strict=T
 WIDTH, HEIGHT, LANE = 1000, 200, 16  # of a drawing, of a curve, of a lane
 
 
-def read_fleet(path: Path) -> list[Row]:
+def read_fleet(path: Path) -> list[RoundRow]:
     """The rounds of a run, whose folder or file this is. Raises DataError."""
     file = path / NAME if path.is_dir() else path
     rows = read_timeline(file, TEXT)
@@ -28,7 +28,7 @@ def read_fleet(path: Path) -> list[Row]:
 
 
 @dataclass(frozen=True)
-class Curve:
+class LinePlot:
     """Numbers by round as points of lines, each with a name, in a drawing of WIDTH by HEIGHT; `low` and `high` are the
     numbers at its lower and upper edge."""
 
@@ -53,8 +53,8 @@ class Bar:
 class FleetPictures:
     """The pictures of a run on the page."""
 
-    rows: Sequence[Row]
-    curves: Sequence[Curve]
+    rows: Sequence[RoundRow]
+    curves: Sequence[LinePlot]
     lanes: Sequence[tuple[str, Sequence[Bar]]]
     begins: Sequence[float]
     seconds: float
@@ -62,7 +62,7 @@ class FleetPictures:
     width, height, lane, parts = WIDTH, HEIGHT, LANE, COLOURS
 
 
-def fleet_pictures(rows: Sequence[Row]) -> FleetPictures:
+def fleet_pictures(rows: Sequence[RoundRow]) -> FleetPictures:
     """The pictures of the rounds of a run."""
     boards = {(v.board, v.kind) for row in rows for v in row.visits}
     end = max(row.end for row in rows) or 1.0
@@ -81,7 +81,7 @@ def fleet_pictures(rows: Sequence[Row]) -> FleetPictures:
     )
 
 
-def _curve(name: str, rows: Sequence[Row], shown: Any) -> Curve | None:
+def _curve(name: str, rows: Sequence[RoundRow], shown: Any) -> LinePlot | None:
     """The curve of the loss or the accuracy, called `name`, by round; None if there are fewer than two numbers. shown:
     the text of a number."""
     points = [(row.round, getattr(row, name)) for row in rows if getattr(row, name) is not None]
@@ -92,10 +92,10 @@ def _curve(name: str, rows: Sequence[Row], shown: Any) -> Curve | None:
     dots = [
         (px, py, f"round {x}: {name} {shown(y)}") for (px, py), (x, y) in zip(places, points, strict=True)
     ]
-    return Curve(f"{name} by round", [("", _polyline(places))], shown(low), shown(high), dots)
+    return LinePlot(f"{name} by round", [("", _polyline(places))], shown(low), shown(high), dots)
 
 
-def _shares(rows: Sequence[Row]) -> Curve | None:
+def _shares(rows: Sequence[RoundRow]) -> LinePlot | None:
     """The seconds after which shares of the boards of a round are done."""
     times = [(row.round, sorted(v.seconds for v in row.visits)) for row in rows if row.visits]
     if len(times) < 2:
@@ -105,7 +105,7 @@ def _shares(rows: Sequence[Row]) -> Curve | None:
     for share in SHARES:
         points = [(x, own[math.ceil(share / 100 * len(own)) - 1]) for x, own in times]
         lines.append((f"{share} %", _polyline([_place(x, y, points, 0.0, high) for x, y in points])))
-    return Curve(
+    return LinePlot(
         "seconds until 10, 50, 90 and 100 % of the boards of a round are done", lines, "0 s", f"{high:.4g} s"
     )
 
@@ -121,7 +121,7 @@ def _polyline(places: Sequence[tuple[float, float]]) -> str:
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
 
 
-def _lane(board: int, rows: Sequence[Row], first: float, scale: float) -> list[Bar]:
+def _lane(board: int, rows: Sequence[RoundRow], first: float, scale: float) -> list[Bar]:
     bars = []
     for row in rows:
         for visit in row.visits:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from ..errors import counted
 from ..ir.origin import FORWARD, LOSS
 from ..lowering.phases import layer_of
-from .data import EntryRecord, Operand, StepRecord
+from .data import EntryRecord, ReportedOperand, StepRecord
 from .layered_graph import Box, drawn
 from .program_report import Report
 from .svg import Picture
@@ -20,7 +20,7 @@ LONGEST = 30  # characters of a line in a box
 
 
 @dataclass
-class Node:
+class LayerBox:
     """An input, a layer or an output. shape: of an input, an output, or the last value that a layer writes, such as
     f32[1,32]; used: the shape of the largest value that another layer reads; layers: the layer, and others that only
     steps of this layer compute; functions: that the layer calls; again: the layer has another node before, and this one
@@ -36,7 +36,7 @@ class Node:
     again: bool = False
 
 
-class Network:
+class NetworkGraph:
     """The nodes of an entry, each after those that it reads, but for inputs; none where no step of the forward pass has
     a layer. `parameters`: the names of layers that have some.
 
@@ -46,15 +46,15 @@ class Network:
 
     def __init__(self, entry: EntryRecord, parameters: Collection[str]) -> None:
         self.entry = entry
-        self.nodes: list[Node] = []
+        self.nodes: list[LayerBox] = []
         self._inputs: dict[str, int] = {}
         self._latest: dict[str, int] = {}  # the node of a layer
-        self._written: dict[Operand, int] = {}
+        self._written: dict[ReportedOperand, int] = {}
         self._prepared: dict[
-            Operand, tuple[str, ...]
+            ReportedOperand, tuple[str, ...]
         ] = {}  # the layers of a value that is computed from no input
         layers = {step.number: step.layer for step in entry.steps}
-        reached, forward, others = set[Operand](), list[StepRecord](), {*parameters}
+        reached, forward, others = set[ReportedOperand](), list[StepRecord](), {*parameters}
         for step in entry.steps:
             if any(o in reached or self._is_input(o) for o in step.reads) or not entry.inputs:
                 reached |= {*step.writes}
@@ -67,9 +67,9 @@ class Network:
             if step.layer != layers.get(step.number.rpartition(".")[0]):
                 self._add(step)
         for name, type in entry.outputs.items():
-            at = self._written.get(Operand(name))
+            at = self._written.get(ReportedOperand(name))
             if at is not None:
-                self.nodes.append(Node(name, "output", type, reads={at: None}))
+                self.nodes.append(LayerBox(name, "output", type, reads={at: None}))
 
     def _add(self, step: StepRecord) -> None:
         inputs = [self._input(o.name) for o in step.reads if self._is_input(o)]
@@ -79,7 +79,7 @@ class Network:
         read = [*joined.values()]
         at = self._latest.get(step.layer)
         if at is None or any(o > at for o in read):
-            self.nodes.append(Node(step.layer, "node", layers={step.layer: None}, again=at is not None))
+            self.nodes.append(LayerBox(step.layer, "node", layers={step.layer: None}, again=at is not None))
             at = self._latest[step.layer] = len(self.nodes) - 1
         node = self.nodes[at]
         node.layers |= {name: None for name in self._layers_read(step) if name in self._others}
@@ -98,13 +98,13 @@ class Network:
         named = [layer_of(o.name) for o in step.reads if o.buffer is None]
         return dict.fromkeys([*named, *(name for o in step.reads for name in self._prepared.get(o, ()))])
 
-    def _is_input(self, o: Operand) -> bool:
+    def _is_input(self, o: ReportedOperand) -> bool:
         return o.name in self.entry.inputs and o.buffer is None
 
     def _input(self, name: str) -> int:
         if name not in self._inputs:
             self._inputs[name] = len(self.nodes)
-            self.nodes.append(Node(name, "input", self.entry.inputs[name]))
+            self.nodes.append(LayerBox(name, "input", self.entry.inputs[name]))
         return self._inputs[name]
 
 
@@ -124,7 +124,7 @@ def shares(entry: EntryRecord, costs: Mapping[str, float]) -> dict[str, float]:
 
 def network_picture(entry: EntryRecord, report: Report, costs: Mapping[str, float]) -> Picture | None:
     """The network of an entry; a click on a layer is handled by the page. None for an entry without layers."""
-    nodes = _before_readers(Network(entry, {*report.parameters}).nodes)
+    nodes = _before_readers(NetworkGraph(entry, {*report.parameters}).nodes)
     if not any(node.kind == "node" for node in nodes):
         return None
     share = shares(entry, costs)
@@ -133,7 +133,7 @@ def network_picture(entry: EntryRecord, report: Report, costs: Mapping[str, floa
     return drawn(boxes, f"layers of {entry.name}", role="group")
 
 
-def _before_readers(nodes: list[Node]) -> list[Node]:
+def _before_readers(nodes: list[LayerBox]) -> list[LayerBox]:
     """The nodes in an order in which each comes after those that it reads: an input may be noticed after its reader."""
     order = sorted(range(len(nodes)), key=lambda k: nodes[k].kind != "input")
     place = {k: i for i, k in enumerate(order)}
@@ -142,7 +142,7 @@ def _before_readers(nodes: list[Node]) -> list[Node]:
     return [nodes[k] for k in order]
 
 
-def _box(node: Node, report: Report, share: Mapping[str, float], is_first: bool) -> Box:
+def _box(node: LayerBox, report: Report, share: Mapping[str, float], is_first: bool) -> Box:
     """The box of a node: name, functions, shape, parameters and share of the time. On the page, Tab reaches the first
     layer, and arrow keys reach the others."""
     operands = tuple(node.reads)

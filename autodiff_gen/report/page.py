@@ -14,13 +14,13 @@ from ..codegen.formulas import of_results
 from ..errors import counted
 from ..ir.origin import BACKWARD, FORWARD, LOSS, UPDATE
 from ..targets.installation import __version__
-from .data import AGAIN, INSIDE, SCRATCH, Buffer, EntryRecord, Operand, Tensor
+from .data import AGAIN, INSIDE, SCRATCH, EntryRecord, ReportedBuffer, ReportedOperand, ReportedTensor
 from .fleet_pictures import fleet_pictures
 from .listing import Line
 from .network import network_picture
-from .program_report import Report, Work, three_digits
-from .symbols import Memory, Symbol
-from .timeline import Row
+from .program_report import CallWork, Report, three_digits
+from .symbols import MemoryUse, Symbol
+from .timeline import RoundRow
 
 USES = (FORWARD, LOSS, BACKWARD, UPDATE, AGAIN, SCRATCH, INSIDE)
 LABELLED = (
@@ -34,9 +34,9 @@ MOST = 12  # rows of a table of the largest
 class Measured:
     """What was measured of the program: its memories, from the ELF file, a record of `bench`, and rounds of a fleet."""
 
-    memories: Sequence[Memory] = ()
+    memories: Sequence[MemoryUse] = ()
     bench: Mapping[str, Any] = field(default_factory=dict)
-    fleet: Sequence[Row] = ()
+    fleet: Sequence[RoundRow] = ()
 
 
 def page(report: Report, listings: Mapping[str, Sequence[Line]], measured: Measured) -> str:
@@ -98,7 +98,7 @@ def kilobytes(x: int) -> str:
     return f"{x // 1024:,} KB" if x and x % 1024 == 0 else f"{x:,}"
 
 
-def keys(operands: Sequence[Operand]) -> str:
+def keys(operands: Sequence[ReportedOperand]) -> str:
     """The keys of the shapes of a step's operands or results."""
     return " ".join(f"{o.buffer}-{o.tensor}" for o in operands if o.buffer is not None)
 
@@ -117,8 +117,8 @@ class Shape:
     and a rectangle in steps and bytes, y from the first arena's start."""
 
     key: str
-    buffer: Buffer
-    tensor: Tensor | None
+    buffer: ReportedBuffer
+    tensor: ReportedTensor | None
     step: str  # that writes it
     x: int
     y: int
@@ -136,7 +136,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Run:
+class StepRun:
     """Steps in a row that have something in common; `label` is empty where there is no room for the text."""
 
     text: str
@@ -157,7 +157,7 @@ class ArenaMap:
     shapes: tuple[Shape, ...]
     live: str
     bases: Mapping[str, int]
-    bands: tuple[tuple[Run, ...], ...]
+    bands: tuple[tuple[StepRun, ...], ...]
 
     def has(self, use: str) -> bool:
         return any(kind(s.use) == kind(use) for s in self.shapes)
@@ -202,11 +202,11 @@ def arena_map(entry: EntryRecord) -> ArenaMap:
     return ArenaMap(width, height, top, tuple(shapes), " ".join(points), bases, bands)
 
 
-def _runs(steps: Sequence[tuple[str, str]]) -> tuple[Run, ...]:
+def _runs(steps: Sequence[tuple[str, str]]) -> tuple[StepRun, ...]:
     runs = []
     for (text, what), some in itertools.groupby(steps):
         width = len(list(some))
-        runs.append(Run(text, text if width >= LABELLED[0] * len(steps) else "", what, width))
+        runs.append(StepRun(text, text if width >= LABELLED[0] * len(steps) else "", what, width))
     return tuple(runs)
 
 
@@ -237,7 +237,7 @@ def _network(entry: EntryRecord, report: Report, bench: Mapping[str, Any]) -> st
     return str(network_picture(entry, report, costs) or "")
 
 
-def _work(report: Report, bench: Mapping[str, Any]) -> Work | None:
+def _work(report: Report, bench: Mapping[str, Any]) -> CallWork | None:
     """The work of a training step, counted by `bench` or estimated; None for a program without one."""
     step = next((e for e in report.entries if e.name == "train_step"), None)
     if step is None:
@@ -248,7 +248,7 @@ def _work(report: Report, bench: Mapping[str, Any]) -> Work | None:
 
 
 @dataclass(frozen=True)
-class Piece:
+class MemoryShare:
     """Part of a memory that a program occupies, for a bar; `share` of the memory, or of its used bytes if its size is
     not known."""
 
@@ -258,7 +258,7 @@ class Piece:
     use: str
 
 
-def parts(memory: Memory, report: Report) -> list[Piece]:
+def parts(memory: MemoryUse, report: Report) -> list[MemoryShare]:
     """The contents of a memory: the struct as states and arena, then the largest symbols, then the rest."""
     whole = memory.usage.size or memory.usage.used
     rows: list[tuple[str, int, str]] = []
@@ -275,17 +275,17 @@ def parts(memory: Memory, report: Report) -> list[Piece]:
             rest.append(symbol)
     if rest:
         rows.append((counted(len(rest), "other"), sum(s.bytes for s in rest), "is-other"))
-    return [Piece(name, size, size / whole, use) for name, size, use in rows if size]
+    return [MemoryShare(name, size, size / whole, use) for name, size, use in rows if size]
 
 
-def trainer(memory: Memory, report: Report) -> Symbol | None:
+def trainer(memory: MemoryUse, report: Report) -> Symbol | None:
     """The variable that is the program's struct, or the one in this region, by its size; None where there is none."""
     sizes = _structs(memory, report)
     found = [s for s in memory.symbols if s.kind == "variable" and s.bytes in sizes]
     return found[0] if found else None
 
 
-def _structs(memory: Memory, report: Report) -> dict[int, int]:
+def _structs(memory: MemoryUse, report: Report) -> dict[int, int]:
     """The size of the program's struct in a memory, with the bytes of its states."""
     if not report.regions:
         return {report.struct_bytes: report.state_bytes}

@@ -44,7 +44,7 @@ class RegionRecord:
 
 
 @dataclass(frozen=True)
-class Work:
+class CallWork:
     """The cost of a call; None where the board's file lacks a number."""
 
     instructions: float
@@ -84,15 +84,15 @@ class Report:
     cycles: float  # of an instruction, by the board's cost table; 0 where they are not known
     regions: tuple[RegionRecord, ...] = ()
 
-    def work(self, entry: EntryRecord) -> Work:
+    def work(self, entry: EntryRecord) -> CallWork:
         """The estimated cost of a call of an entry."""
         return self.work_of(entry.instructions, entry.instructions * self.cycles or None)
 
-    def work_of(self, instructions: float, cycles: float | None) -> Work:
+    def work_of(self, instructions: float, cycles: float | None) -> CallWork:
         """The cost of so many instructions and cycles; None for cycles that are not known."""
         known = cycles or 0.0
         milliseconds = self.target.milliseconds(known) if known else None
-        return Work(instructions, cycles, milliseconds, self.target.millijoules(known))
+        return CallWork(instructions, cycles, milliseconds, self.target.millijoules(known))
 
     def assumed(self, counted: bool = False) -> str:
         """The assumptions of the estimates of time and energy, in words; `counted`: the cycles were counted."""

@@ -9,7 +9,7 @@ from ..ir.liveness import strip_of
 from ..ir.names import name_of
 from ..ir.node import Node, Value
 from ..ir.op_kinds import Fused, View
-from ..lowering.plan import EntryPlan, Placed, ScanPlan, Step
+from ..lowering.plan import EntryPlan, Placed, PlannedStep, ScanPlan
 from ..lowering.step_order import computing
 from .data import AGAIN, Again, Strips
 
@@ -30,7 +30,7 @@ def use_of(v: Value, phase: str) -> str:
 
 def strips_of(plan: EntryPlan) -> Iterator[Strips]:
     """The regions of the plan that are computed in strips, in the order of their first steps."""
-    regions: dict[int, list[tuple[int, Step]]] = {}
+    regions: dict[int, list[tuple[int, PlannedStep]]] = {}
     for step in plan.steps:
         if (strip := strip_of(computing(step))) is not None:
             regions.setdefault(strip[0], []).append((strip[1], step))
@@ -41,7 +41,7 @@ def strips_of(plan: EntryPlan) -> Iterator[Strips]:
         yield Strips(1 + max(k for k, _ in found), *numbers, tuple(layers))
 
 
-def loops_of(step: Step) -> str:
+def loops_of(step: PlannedStep) -> str:
     if isinstance(step.inner, ScanPlan):
         if step.inner.samples:
             return f"a loop over micro-batches of {step.inner.samples} with its own steps"
@@ -55,7 +55,7 @@ def type_of(v: Value, b: Placed) -> str:
     return f"{v.type.dtype}[{','.join(map(repr, b.owner.scratch[v].shape))}]"
 
 
-def again_of(step: Step, number: str, layers: Mapping[str, str]) -> list[tuple[Again, str]]:
+def again_of(step: PlannedStep, number: str, layers: Mapping[str, str]) -> list[tuple[Again, str]]:
     """The values of the forward pass that a step computes again and then uses, each with the name of the original.
     Values that are computed only for other recomputed values are left out: they take no memory either way."""
     inside = step.node.regions[0].nodes if step.nest is not None else [step.node]

@@ -11,7 +11,7 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
 from ..errors import ToolError
-from ..targets.board import Board
+from ..targets.board import BoardSpec
 from ..targets.size import Usage, usage
 
 CODE, CONSTANT, VARIABLE, OTHER = "code", "constant", "variable", "other"
@@ -29,14 +29,14 @@ class Symbol:
 
 
 @dataclass(frozen=True)
-class Memory:
+class MemoryUse:
     """A region of the board's memory, or the code or data of the host: its symbols, largest first."""
 
     usage: Usage
     symbols: tuple[Symbol, ...]
 
 
-def memories(board: Board, elf: Path) -> list[Memory]:
+def memories(board: BoardSpec, elf: Path) -> list[MemoryUse]:
     """The memories of a board that a program uses. Raises ToolError."""
     used = usage(board, elf)
     found: dict[str, list[Symbol]] = {u.region: [] for u in used}
@@ -60,21 +60,21 @@ def memories(board: Board, elf: Path) -> list[Memory]:
         rest = u.used - sum(s.bytes for s in found[u.region])
         rows = found[u.region] + ([Symbol("padding", OTHER, rest)] if rest else [])
         if rows:
-            result.append(Memory(u, tuple(sorted(rows, key=lambda s: (-s.bytes, s.name)))))
+            result.append(MemoryUse(u, tuple(sorted(rows, key=lambda s: (-s.bytes, s.name)))))
     return result
 
 
-def _region(board: Board, section: Any) -> str:
+def _region(board: BoardSpec, section: Any) -> str:
     if board.is_host:
         return "data" if section["sh_flags"] & _WRITE else "code"
     return _region_at(board, section["sh_addr"]) or ""
 
 
-def _region_at(board: Board, address: int) -> str | None:
+def _region_at(board: BoardSpec, address: int) -> str | None:
     return next((r.name for r in board.memory.values() if r.origin <= address < r.end), None)
 
 
-def _stored(board: Board, image: Any, section: Any) -> str | None:
+def _stored(board: BoardSpec, image: Any, section: Any) -> str | None:
     """The region from which a section is copied at start-up."""
     if board.is_host or section["sh_type"] == "SHT_NOBITS":
         return None

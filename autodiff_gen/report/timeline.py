@@ -49,7 +49,7 @@ class Visit:
 
 
 @dataclass(frozen=True)
-class Row:
+class RoundRow:
     """A round: when it began and how long it took, in virtual seconds, or in seconds of the host. visits: of virtual
     boards, and of boards over the link."""
 
@@ -72,9 +72,9 @@ class Row:
         return json.dumps({**vars(self), "visits": [visit.words() for visit in self.visits]})
 
 
-def read_timeline(path: Path, limit: Limit | None = None) -> list[Row]:
+def read_timeline(path: Path, limit: Limit | None = None) -> list[RoundRow]:
     """The rounds in a file, in ascending order; the end of the process may have cut its last line. Raises DataError."""
-    rows: list[Row] = []
+    rows: list[RoundRow] = []
     *lines, rest = read_text(path, DataError, limit).split("\n")
     for number, line in enumerate([*lines, rest] if rest else lines, 1):
         row = _row(line)
@@ -86,13 +86,13 @@ def read_timeline(path: Path, limit: Limit | None = None) -> list[Row]:
     return rows
 
 
-def _row(line: str) -> Row | None:
+def _row(line: str) -> RoundRow | None:
     """The round that a line describes; None for other lines."""
     try:
         given = parse(line.encode(), NAME, DataError)
     except DataError:
         return None
-    if not isinstance(given, dict) or given.keys() != {f.name for f in fields(Row)}:
+    if not isinstance(given, dict) or given.keys() != {f.name for f in fields(RoundRow)}:
         return None
     visits = given["visits"]
     good = (
@@ -106,7 +106,7 @@ def _row(line: str) -> Row | None:
         and isinstance(visits, list)
         and all(isinstance(visit, list) and _is_visit(visit) for visit in visits)
     )
-    return Row(**{**given, "visits": [Visit(*visit) for visit in visits]}) if good else None
+    return RoundRow(**{**given, "visits": [Visit(*visit) for visit in visits]}) if good else None
 
 
 def _is_visit(given: list[Any]) -> bool:

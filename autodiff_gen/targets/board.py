@@ -1,4 +1,4 @@
-"""Board profiles: read `boards/<board>.toml` or a user's file into an immutable `Board`. Unknown keys are errors.
+"""Board profiles: read `boards/<board>.toml` or a user's file into an immutable `BoardSpec`. Unknown keys are errors.
 Stdlib only."""
 
 from __future__ import annotations
@@ -18,7 +18,15 @@ from . import installation
 from .allowed import check_specs
 from .board_file import read_chain
 from .cost_table import Cache, CostTable, KernelCost
-from .memory import Region, Space, Store, check_memory, further_regions, main_region, read_regions
+from .memory import (
+    CheckpointStore,
+    MemoryRegion,
+    Space,
+    check_memory,
+    further_regions,
+    main_region,
+    read_regions,
+)
 from .schema import HOST, PROFILES, near
 from .toml_file import shown
 
@@ -75,7 +83,7 @@ class Toolchain:
 
 
 @dataclass(frozen=True)
-class Qemu:
+class QemuCommand:
     """The emulator's command: `binary -M machine [-cpu cpu] args...`."""
 
     binary: str
@@ -94,14 +102,14 @@ class Upload:
 
 
 @dataclass(frozen=True)
-class Board:
+class BoardSpec:
     """One board. `id`: the file's stem; `files`: all TOML files that were read, the board's own first."""
 
     id: str
     name: str
     path: Path
     files: tuple[Path, ...]
-    memory: Mapping[str, Region]
+    memory: Mapping[str, MemoryRegion]
     profile: str  # the goal of optimisation: "speed" or "size"
     stack_bytes: int
     ram_budget: int | None
@@ -109,9 +117,9 @@ class Board:
     cost: CostTable
     kernels: Kernels
     toolchain: Toolchain
-    qemu: Qemu | None
+    qemu: QemuCommand | None
     upload: Upload | None
-    store: Store | None
+    store: CheckpointStore | None
     platformio: Mapping[str, Any]
     trusted: bool = False  # the files may do more than choose compilers and options
 
@@ -120,7 +128,7 @@ class Board:
         """True when programs are built for the host and run directly."""
         return self.target.core == HOST
 
-    def region(self, kind: str) -> Region | None:
+    def region(self, kind: str) -> MemoryRegion | None:
         """The main region of a kind, the first in the file; None on the host."""
         return main_region(self.memory, kind)
 
@@ -152,7 +160,7 @@ def boards_dir() -> Path:
     return installation.boards()
 
 
-def load(name_or_path: str, profile: str = "", *, trusted: bool = False) -> Board:
+def load(name_or_path: str, profile: str = "", *, trusted: bool = False) -> BoardSpec:
     """Read a board: a name in the tree (`stm32`), or the path of a file (with a / or ending in .toml). `profile`:
     "speed" or "size", overrides the file's. `trusted`: the file may do more than choose compilers and options.
 
@@ -183,7 +191,7 @@ def load(name_or_path: str, profile: str = "", *, trusted: bool = False) -> Boar
     return _build(data, path, tuple(files), trusted)
 
 
-def _build(data: dict[str, Any], path: Path, files: tuple[Path, ...], trusted: bool) -> Board:
+def _build(data: dict[str, Any], path: Path, files: tuple[Path, ...], trusted: bool) -> BoardSpec:
     if "name" not in data:
         raise BoardError(f"{path}: name is missing")
     target, toolchain, kernels = _target(data, path), _toolchain(data, path), _kernels(data, path)
@@ -192,7 +200,7 @@ def _build(data: dict[str, Any], path: Path, files: tuple[Path, ...], trusted: b
     memory = {} if host else read_regions(_section(data, path, "memory"), path)
     if not host and "stack_bytes" not in data:
         raise BoardError(f"{path}: stack_bytes is missing")
-    board = Board(
+    board = BoardSpec(
         id=path.stem,
         name=data["name"],
         path=path,
@@ -264,10 +272,10 @@ def _kernels(data: dict[str, Any], path: Path) -> Kernels:
     return Kernels(tuple(kernels["backends"]), MappingProxyType(use))
 
 
-def _qemu(data: dict[str, Any], path: Path) -> Qemu:
+def _qemu(data: dict[str, Any], path: Path) -> QemuCommand:
     qemu = _section(data, path, "qemu", "machine")
     binary = qemu.get("binary", "qemu-system-arm")
-    return Qemu(binary, qemu["machine"], qemu.get("cpu"), tuple(qemu.get("args", ())))
+    return QemuCommand(binary, qemu["machine"], qemu.get("cpu"), tuple(qemu.get("args", ())))
 
 
 def _upload(data: dict[str, Any], path: Path) -> Upload:
@@ -275,9 +283,9 @@ def _upload(data: dict[str, Any], path: Path) -> Upload:
     return Upload(upload["address"], tuple(upload.get("openocd", ())), upload.get("st_flash", False))
 
 
-def _store(data: dict[str, Any], path: Path) -> Store:
+def _store(data: dict[str, Any], path: Path) -> CheckpointStore:
     store = _section(data, path, "store", "origin", "slots", "slot_bytes")
-    return Store(store["origin"], store["slots"], store["slot_bytes"])
+    return CheckpointStore(store["origin"], store["slots"], store["slot_bytes"])
 
 
 def _cost(section: dict[str, Any], path: Path) -> CostTable:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ..errors import ToolError
 from . import installation
-from .board import Board
-from .memory import Region, further_regions
+from .board import BoardSpec
+from .memory import MemoryRegion, further_regions
 
 CONSOLES = ("auto", "semihosting", "uart")
 STRICT_FLAGS = (
@@ -35,17 +35,17 @@ def build_folder(board_id: str, name: str, changes: Mapping[str, str]) -> str:
     return f"build/{board_id}/{words.replace('/', '_').replace(',', '+')}"
 
 
-def tool(board: Board, name: str) -> str:
+def tool(board: BoardSpec, name: str) -> str:
     """The name of the board's `gcc`, `ar`, `objcopy`, `size`, ..."""
     return board.toolchain.prefix + name
 
 
-def include_dirs(board: Board) -> list[Path]:
+def include_dirs(board: BoardSpec) -> list[Path]:
     """Folders of the headers of the runtime (ag_rng.h, ag_console.h, ...) and of the bare-metal support."""
     return [installation.root() / "runtime", *_bare_metal(board)]
 
 
-def compile_flags(board: Board, *, console: str = "auto") -> list[str]:
+def compile_flags(board: BoardSpec, *, console: str = "auto") -> list[str]:
     """Flags for every C file of the firmware, kernels included; the caller adds include paths and -ffp-contract.
 
     `console`: the output channel. "auto" probes for semihosting once and otherwise uses the UART; "semihosting" probes
@@ -65,7 +65,7 @@ def compile_flags(board: Board, *, console: str = "auto") -> list[str]:
     return flags
 
 
-def cxx_flags(board: Board, cflags: Iterable[str]) -> list[str]:
+def cxx_flags(board: BoardSpec, cflags: Iterable[str]) -> list[str]:
     """Flags of a C++ file, from the flags of a C file: on a board without exceptions, type information and destructors
     of static objects, which need a heap."""
     bare = ["-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-fno-use-cxa-atexit"]
@@ -73,14 +73,14 @@ def cxx_flags(board: Board, cflags: Iterable[str]) -> list[str]:
     return ["-std=gnu++17", *own, *([] if board.is_host else bare)]
 
 
-def model_flags(board: Board) -> list[str]:
+def model_flags(board: BoardSpec) -> list[str]:
     """Flags for generated C, after the flags of every file: for the profile "speed", unroll short loops (-O3) and
     duplicate code after branches (-ftracer: W4 on Cortex-M4F takes 1,947 instructions per step instead of 2,020, W6
     is unchanged)."""
     return [] if board.profile == "size" else ["-O3", "-ftracer"]
 
 
-def link_flags(board: Board, map_path: Path | str | None = None) -> list[str]:
+def link_flags(board: BoardSpec, map_path: Path | str | None = None) -> list[str]:
     """Flags for gcc as linker; they go after the objects. On a board: the linker script with the profile's memory, no
     standard start-up, no heap, sizes printed. `map_path`: the file for the linker map."""
     flags = [*board.target.cflags, "-Wl,--gc-sections"]
@@ -92,19 +92,19 @@ def link_flags(board: Board, map_path: Path | str | None = None) -> list[str]:
     return [*flags, *board.target.ldflags]
 
 
-def linker_script(board: Board) -> Path:
+def linker_script(board: BoardSpec) -> Path:
     """The linker script of the chip's folder if there is one, otherwise the script of all boards."""
     own = board.target.support / "firmware.ld"
     return own if own.is_file() else installation.root() / "boards" / "support" / "common" / "firmware.ld"
 
 
-def support_sources(board: Board) -> list[Path]:
+def support_sources(board: BoardSpec) -> list[Path]:
     """The C files of every firmware for the board, in addition to its main program, kernels and model."""
     folders = [*include_dirs(board), board.target.support]
     return [path for folder in folders for path in sorted(folder.glob("*.c"))]
 
 
-def _bare_metal(board: Board) -> list[Path]:
+def _bare_metal(board: BoardSpec) -> list[Path]:
     """Folders of the code shared by all boards and of the core's start-up code; none on the host."""
     startup = board.target.startup
     return [] if startup is None else [installation.root() / "boards" / "support" / "common", startup]
@@ -115,7 +115,9 @@ def link_main() -> Path:
     return installation.root() / "boards" / "support" / "link" / "link_main.c"
 
 
-def qemu_argv(board: Board, elf: Path | str, *, semihosting: bool = True, serial: str = "stdio") -> list[str]:
+def qemu_argv(
+    board: BoardSpec, elf: Path | str, *, semihosting: bool = True, serial: str = "stdio"
+) -> list[str]:
     """The command that runs `elf` in QEMU, or directly on the host. Run it in the folder of samples.bin with stdin
     closed; its exit code is the firmware's. `serial`: the backend of QEMU's serial port, such as
     tcp:127.0.0.1:5555,server=on,wait=off. Raises ToolError if the board has no emulator.
@@ -132,14 +134,14 @@ def qemu_argv(board: Board, elf: Path | str, *, semihosting: bool = True, serial
     return [*argv, "-kernel", str(elf)]
 
 
-def qemu_machine(board: Board) -> list[str]:
+def qemu_machine(board: BoardSpec) -> list[str]:
     """The emulator's command with its machine, for a board with [qemu]; console and program are not included."""
     assert board.qemu is not None
     cpu = [] if board.qemu.cpu is None else ["-cpu", board.qemu.cpu]
     return [board.qemu.binary, "-M", board.qemu.machine, *cpu, *board.qemu.args]
 
 
-def upload_argv(board: Board, binary: Path | str) -> list[str]:
+def upload_argv(board: BoardSpec, binary: Path | str) -> list[str]:
     """The command that writes the raw `binary` to the board's flash, with openocd or st-flash. Raises ToolError."""
     upload = board.upload
     if upload is None:
@@ -163,7 +165,7 @@ def upload_argv(board: Board, binary: Path | str) -> list[str]:
     )
 
 
-def _link_symbols(board: Board) -> dict[str, int]:
+def _link_symbols(board: BoardSpec) -> dict[str, int]:
     flash, ram = board.region("flash"), board.region("ram")
     assert flash is not None and ram is not None  # board.load has checked
     below, above = _guards(board, ram)
@@ -184,7 +186,7 @@ def _link_symbols(board: Board) -> dict[str, int]:
     }
 
 
-def _guards(board: Board, ram: Region) -> tuple[int, int]:
+def _guards(board: BoardSpec, ram: MemoryRegion) -> tuple[int, int]:
     """Sizes of the MPU guard regions directly below and above main RAM: powers of two that satisfy Armv7-M's alignment
     and do not overlap the board's other memories. 0 if there is no space."""
     others = [r for r in board.memory.values() if r is not ram]

@@ -16,7 +16,7 @@ MOST_FURTHER = 3  # regions of RAM for which the linker script has a section
 
 
 @dataclass(frozen=True)
-class Region:
+class MemoryRegion:
     """A memory region: its `origin` and size in `bytes`; code and constants go to 'flash', variables to 'ram'.
     cost: of an access, relative to other regions; None where the file gives none. states: names of parameters and
     moments that trainers have here, "*" for any part of a name."""
@@ -45,7 +45,7 @@ class Space:
 
 
 @dataclass(frozen=True)
-class Store:
+class CheckpointStore:
     """Flash for checkpoints, after the program: `slots` erase units of `slot_bytes`, starting at `origin`."""
 
     origin: int
@@ -57,7 +57,7 @@ class Store:
         return self.origin + self.slots * self.slot_bytes
 
 
-def read_regions(section: Mapping[str, Any], path: Path) -> dict[str, Region]:
+def read_regions(section: Mapping[str, Any], path: Path) -> dict[str, MemoryRegion]:
     """The regions of a section [memory], by name. Raises BoardError."""
     regions = {}
     for name, part in section.items():
@@ -65,7 +65,7 @@ def read_regions(section: Mapping[str, Any], path: Path) -> dict[str, Region]:
             if key not in part:
                 raise BoardError(f"{path}: memory.{name}.{key} is missing")
         kind, states = part.get("kind", "ram"), tuple(part.get("states", ()))
-        regions[name] = Region(name, kind, part["origin"], part["bytes"], part.get("cost"), states)
+        regions[name] = MemoryRegion(name, kind, part["origin"], part["bytes"], part.get("cost"), states)
         if regions[name].end > 1 << 32:
             raise BoardError(
                 f"{path}: memory.{name} ends above 4 GiB: origin + bytes = {regions[name].end:#x}"
@@ -73,25 +73,27 @@ def read_regions(section: Mapping[str, Any], path: Path) -> dict[str, Region]:
     return regions
 
 
-def _own_store(store: Store, flash: Region) -> str:
+def _own_store(store: CheckpointStore, flash: MemoryRegion) -> str:
     origin = flash.end - store.slots * store.slot_bytes
     if origin > flash.origin:
         return f"give it a [store] with origin = {origin:#x}, if erase units begin there"
     return "inherit the file of the core, such as arch/cortex_m4f, and state memory and support"
 
 
-def main_region(memory: Mapping[str, Region], kind: str) -> Region | None:
+def main_region(memory: Mapping[str, MemoryRegion], kind: str) -> MemoryRegion | None:
     """The first region of a kind in the file."""
     return next((r for r in memory.values() if r.kind == kind), None)
 
 
-def further_regions(memory: Mapping[str, Region]) -> list[Region]:
+def further_regions(memory: Mapping[str, MemoryRegion]) -> list[MemoryRegion]:
     """The regions of RAM after the main one that trainers may use: those with a cost."""
     main = main_region(memory, "ram")
     return [r for r in memory.values() if r.kind == "ram" and r is not main and r.cost is not None]
 
 
-def check_memory(memory: Mapping[str, Region], store: Store | None, stack_bytes: int, path: Path) -> None:
+def check_memory(
+    memory: Mapping[str, MemoryRegion], store: CheckpointStore | None, stack_bytes: int, path: Path
+) -> None:
     """Raise BoardError unless the regions are disjoint, and the stack and the store are inside theirs."""
     for kind in KINDS:
         if main_region(memory, kind) is None:

@@ -72,7 +72,7 @@ def _names_core(path: Path) -> bool:
     return path.parent.name == "arch" and "core" in own.get("target", {})
 
 
-def _toml(name: str, board: boards.Board, core: Path) -> str:
+def _toml(name: str, board: boards.BoardSpec, core: Path) -> str:
     """The keys that the board has in addition to the file of its core."""
     merged, inherited = read_chain(board.path)[0], read_chain(core)[0]
     own = {k: v for k, v in _difference(merged, inherited).items() if k not in _LEFT_OUT}

@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import BoardError
 from . import board as boards
 from . import build_commands
-from .board import Board
+from .board import BoardSpec
 from .schema import near
 
 ARDUINO = "arduino"  # the support folder of boards whose start-up code is the framework's
@@ -36,7 +36,7 @@ def for_a_shell(words: Iterable[str]) -> list[str]:
     return listed
 
 
-def manifest(board: Board) -> dict[str, Any]:
+def manifest(board: BoardSpec) -> dict[str, Any]:
     """The board's manifest in the local platform: flags, memory and the emulator's command line, without paths."""
     flash, ram = board.region("flash"), board.region("ram")
     startup = board.target.startup
@@ -63,7 +63,7 @@ def manifest(board: Board) -> dict[str, Any]:
     }
 
 
-def manifest_text(board: Board) -> str:
+def manifest_text(board: BoardSpec) -> str:
     return json.dumps(manifest(board), indent=2) + "\n"
 
 
@@ -85,7 +85,7 @@ def profile_of(board_id: str) -> str:
     return listed[board_id]
 
 
-def check_profile(board: Board, board_id: str, published: Mapping[str, Any], ram: int | None) -> None:
+def check_profile(board: BoardSpec, board_id: str, published: Mapping[str, Any], ram: int | None) -> None:
     """Raise BoardError if a profile has more memory than PlatformIO's manifest of the board, or another core.
     `published`: the manifest; `ram`: the user's RAM budget of the trainer in bytes."""
     if board.is_host:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import ToolError
-from .board import Board
+from .board import BoardSpec
 
 _ALLOC, _NOBITS, _LOAD = 2, 8, 1
 
@@ -30,7 +30,7 @@ class Usage:
         return f"{self.region:<8}{self.used:>12,} of {self.size:>12,} bytes {share:6.1f} %"
 
 
-def usage(board: Board, elf: Path | str) -> list[Usage]:
+def usage(board: BoardSpec, elf: Path | str) -> list[Usage]:
     """Bytes used per memory region of the board, including the stack; on the host, of code with constants and of data.
 
     Counted like the linker: from the start of a region to its last used byte, padding included. Initialised variables

@@ -97,7 +97,7 @@ def missing(pairs: Needs) -> list[str]:
     return list(result)
 
 
-def install_hint(board: boards.Board) -> str:
+def install_hint(board: boards.BoardSpec) -> str:
     """The command that installs a board's toolchain on Debian."""
     return "sudo apt-get install -y --no-install-recommends " + " ".join(board.toolchain.packages)
 

@@ -104,7 +104,7 @@ _compiled: set[Path] = set()
 
 
 def kernel_objects(
-    b: board.Board, tables: registry.Backends, called: Sequence[Kernel], flags: list[str], folder: Path
+    b: board.BoardSpec, tables: registry.Backends, called: Sequence[Kernel], flags: list[str], folder: Path
 ) -> list[Path]:
     """The object files of the kernels that a program calls, and of the sources that kernels share. Each is compiled
     once in this process for each folder, board and list of backends."""

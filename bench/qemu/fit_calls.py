@@ -24,7 +24,7 @@ from autodiff_gen.targets import board as boards
 Samples = dict[str, list[tuple[Parts, float]]]
 
 
-def add_samples(samples: Samples, board: boards.Board, model: str) -> None:
+def add_samples(samples: Samples, board: boards.BoardSpec, model: str) -> None:
     """The steps of a model that are one call of a kernel, and their instructions."""
     file = load_file(model)
     program = compile_file(file.made, file.name, None, board)

@@ -12,7 +12,7 @@ from intro import intro
 
 from autodiff_gen.cli.list_ops import _kernels, _op_row
 from autodiff_gen.ir.node import OPS, Op
-from autodiff_gen.ir.op_kinds import Call, Fused, Leaf
+from autodiff_gen.ir.op_kinds import Fused, KernelOp, Leaf
 from autodiff_gen.kernels import registry
 from autodiff_gen.kernels.table import Backend, Kernel
 
@@ -65,7 +65,7 @@ def _families(root: Path) -> dict[str, list[Op]]:
 def _page(title: str, family: str, ops: list[Op], backends: list[Backend]) -> str:
     about = importlib.import_module(f"autodiff_gen.ops.{family}").__doc__
     rows = ["| " + " | ".join(_op_row(op)) + " |" for op in sorted(ops, key=lambda op: op.name)]
-    names = sorted({k for op in ops if isinstance(op.lower, Call) and op.samples for k in _kernels(op)})
+    names = sorted({k for op in ops if isinstance(op.lower, KernelOp) and op.samples for k in _kernels(op)})
     parts = [f"# {title}", " ".join((about or "").split()), "\n".join([_HEAD, *rows])]
     served = [_served(b, k) for name in names for b in backends for k in b.kernels if k.name == name]
     if served:

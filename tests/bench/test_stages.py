@@ -10,7 +10,7 @@ from autodiff_gen.bench.callgrind import count_calls, inclusive
 from autodiff_gen.bench.executable import Builder
 from autodiff_gen.bench.program import counted_texts
 from autodiff_gen.bench.program_cost import Cost, cost, reference
-from autodiff_gen.bench.stage_tables import Row, candidates, summary, verdict
+from autodiff_gen.bench.stage_tables import StageRow, candidates, summary, verdict
 from autodiff_gen.bench.stage_trials import Core, Trial, from_json, largest_difference, settings
 from autodiff_gen.bench.stages import left_out_sets
 from autodiff_gen.cli.arguments import network
@@ -211,7 +211,7 @@ def row(core=M4F, network="w1", needed="", **changes):
         **{k: 1000 * (1 + changes.get(k, 0) / 100) for k in ("train", "predict", "arena", "text", "lines")}
     )
     c = "other" if changes else "same"
-    return Row(network, core, Trial(c="same", cost=base), Trial(("cse",), needed, c=c, cost=cost))
+    return StageRow(network, core, Trial(c="same", cost=base), Trial(("cse",), needed, c=c, cost=cost))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import sys
 import pytest
 from checkout import ROOT
 
-from autodiff_gen.bench.stage_trials import Network, Trials, settings
+from autodiff_gen.bench.stage_trials import TrialNetwork, Trials, settings
 from autodiff_gen.targets import installation
 
 sys.path.insert(0, str(ROOT / "bench"))
@@ -44,7 +44,7 @@ def test_the_page_has_the_bytes_of_the_plan(name):
 @pytest.mark.qemu
 def test_the_page_has_the_flash_and_the_instructions_that_are_counted(tmp_path):
     core = next(core for core in settings()[1] if core.name == training.CORE)
-    (trial,) = Trials(Network(QUICK), core, tmp_path).each([])
+    (trial,) = Trials(TrialNetwork(QUICK), core, tmp_path).each([])
     flash, instructions = (int(cell.replace(",", "")) for cell in cells(COSTS, QUICK)[6:8])
     assert flash == pytest.approx(trial.cost.text, rel=0.02)
     assert instructions == pytest.approx(trial.cost.train, rel=0.02)

@@ -15,7 +15,7 @@ from error_messages import templates, words
 
 import autodiff_gen as ag
 from autodiff_gen import functional, init, nn, optim
-from autodiff_gen.cli.help_error import Entry, begun, containing, entries, matching
+from autodiff_gen.cli.help_error import ErrorEntry, begun, containing, entries, matching
 from autodiff_gen.cli.main import main
 from autodiff_gen.errors import AutodiffError
 
@@ -24,7 +24,7 @@ MESSAGES = [m for entry in ENTRIES for m in entry.messages]
 NAMES = {"ag": ag, "F": functional, "init": init, "nn": nn, "np": np, "optim": optim}
 
 
-def blocks(entry: Entry) -> list[tuple[str, str, str]]:
+def blocks(entry: ErrorEntry) -> list[tuple[str, str, str]]:
     """Language, title and text of each block of code."""
     return BLOCK.findall(entry.text)
 
@@ -69,7 +69,7 @@ def raised(code: str) -> str:
     return f"nothing is raised by:\n{code}"
 
 
-def executed(entry: Entry) -> list[tuple[str, str]]:
+def executed(entry: ErrorEntry) -> list[tuple[str, str]]:
     """Examples in Python, and the text that follows each."""
     found = blocks(entry)
     return [(a[2], b[2]) for a, b in pairwise(found) if a[0] == "python" and not a[1]]

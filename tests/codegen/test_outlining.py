@@ -73,7 +73,10 @@ SECOND = step(2, B, scaled(c.Name("fc2_out"), c.Name("fc1_out"), TWO))
 def test_loops_that_differ_in_names() -> None:
     (first, second), (function,) = made(FIRST, SECOND)
     assert function.callers == (("train_step", "1"), ("train_step", "2"))
-    assert function.parameters == (c.Parameter("const float *", "x"), c.Parameter("float *", "out"))
+    assert function.parameters == (
+        c.FunctionParameter("const float *", "x"),
+        c.FunctionParameter("float *", "out"),
+    )
     assert PRINTER.lines(function.body) == [
         "for (int32_t i = 0; i < 64; i++) {",
         "    out[i] = x[i] * 2;",
@@ -94,7 +97,10 @@ def test_loops_that_differ_in_names_and_numbers() -> None:
     one = step(1, A, *scaled_twice(c.Name("fc1_out"), c.Name("x"), c.Literal("2.0f"), 64))
     other = step(2, B, *scaled_twice(c.Name("fc2_out"), c.Name("fc1_out"), c.Literal("0.5f"), 60))
     (first, second), (function,) = made(one, other)
-    assert function.parameters[2:] == (c.Parameter("int32_t", "count"), c.Parameter("float", "factor"))
+    assert function.parameters[2:] == (
+        c.FunctionParameter("int32_t", "count"),
+        c.FunctionParameter("float", "factor"),
+    )
     assert PRINTER.lines(function.body) == [
         "for (int32_t i = 0; i < count; i++) {",
         "    out[i] = x[i] * factor;",
@@ -172,7 +178,10 @@ def test_a_result_in_place_of_an_operand() -> None:
     """Loops in place and other loops share a function."""
     in_place = step(2, B, C, scaled(c.Name("fc2_act"), c.Name("fc2_out"), TWO))
     (_, second), (function,) = made(FIRST, in_place)
-    assert function.parameters == (c.Parameter("const float *", "x"), c.Parameter("float *", "out"))
+    assert function.parameters == (
+        c.FunctionParameter("const float *", "x"),
+        c.FunctionParameter("float *", "out"),
+    )
     assert PRINTER.lines(second[3:]) == ["scaled(fc2_out, fc2_act);"]
 
 
@@ -223,7 +232,7 @@ def test_steps_of_a_loop_over_time_pass_its_variable() -> None:
     ((_, _, loop),), (function,) = made(step(1, A, counted("time_step", 5, tuple(inner))))
     assert isinstance(loop, c.For)
     assert PRINTER.lines(loop.body)[1::2] == ["scaled(x, fc1_out, time_step);"] * 2
-    assert c.Parameter("int32_t", "time_step") in function.parameters
+    assert c.FunctionParameter("int32_t", "time_step") in function.parameters
 
 
 def network() -> nn.Module:

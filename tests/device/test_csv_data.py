@@ -13,7 +13,7 @@ from autodiff_gen.cli.arguments import columns
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.link_layout import link_layout
 from autodiff_gen.device.dataset import load_dataset
-from autodiff_gen.device.recording_windows import Windows
+from autodiff_gen.device.recording_windows import RecordingWindows
 from autodiff_gen.errors import DataError
 
 
@@ -37,7 +37,7 @@ def windows():
 
 
 def read(path, layout, mapping=None, window=None, stride=None, classes=()):
-    cut = Windows(window, stride)
+    cut = RecordingWindows(window, stride)
     return load_dataset(str(path), path, layout, mapping and columns(mapping), (), cut, classes)
 
 

@@ -19,7 +19,7 @@ from autodiff_gen.device.board import Board
 from autodiff_gen.device.errors import DeviceError, LinkError, WentBack
 from autodiff_gen.device.frames import Decoder, Frame
 from autodiff_gen.device.link import Link
-from autodiff_gen.device.rounds import Round, Work
+from autodiff_gen.device.rounds import LocalWork, Round
 from autodiff_gen.device.snapshot import Snapshot
 from autodiff_gen.device.store import identity, wear
 from autodiff_gen.errors import AutodiffError, ShapeError
@@ -125,7 +125,7 @@ def use(board):
     board.load()
     round_ = Round(board, 1, state)
     round_.evaluate()
-    round_.train(Work(steps=9, lr=0.1))
+    round_.train(LocalWork(steps=9, lr=0.1))
     round_.delta("s8")
     round_.delta("top0.1")
     wear(board)

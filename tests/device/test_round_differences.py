@@ -18,11 +18,11 @@ from autodiff_gen.datasets.samples import from_arrays
 from autodiff_gen.device import frames
 from autodiff_gen.device.differences import Encoding, Mask
 from autodiff_gen.device.errors import DeviceError
-from autodiff_gen.device.rounds import Round, Work, shared_slots
+from autodiff_gen.device.rounds import LocalWork, Round, shared_slots
 
 pytestmark = pytest.mark.cc
 RECORDS, WIDTH, CLASSES = 23, 12, 4
-WORK = Work(steps=6, lr=0.3, seed=7)
+WORK = LocalWork(steps=6, lr=0.3, seed=7)
 SEED = bytes(range(32))
 
 
@@ -99,7 +99,7 @@ def test_twins_decode_all_pieces_at_once(how):
 
 def test_equal_numbers_have_no_largest(library, samples, weights):
     """Without local steps all are equal: 0."""
-    round_ = trained(library, samples, weights, work=Work(0))
+    round_ = trained(library, samples, weights, work=LocalWork(0))
     for how in ("top0.3", "top0.3:s8"):
         assert not round_.difference(how).any()
 
@@ -173,7 +173,7 @@ def test_noise_does_not_cancel_out(library, samples, weights):
     calm = trained(library, samples, weights, Mask(0.05))
     noises = [round_.difference() - calm.difference()]
     for r in (round_, calm):
-        r.train(Work(steps=7, lr=WORK.lr, seed=7))
+        r.train(LocalWork(steps=7, lr=WORK.lr, seed=7))
     noises.append(round_.difference() - calm.difference())
     noises.append(
         trained(library, samples, weights, Mask(0.05, 0.5), number=2).difference()

@@ -14,16 +14,16 @@ from autodiff_gen.codegen.link_layout import link_layout
 from autodiff_gen.datasets.samples import SampleSet, from_arrays
 from autodiff_gen.device import frames
 from autodiff_gen.device.errors import DeviceError, LinkError
-from autodiff_gen.device.rounds import Round, Work, shared_slots
+from autodiff_gen.device.rounds import LocalWork, Round, shared_slots
 from autodiff_gen.device.store import Wear, identify, identity, wear
 from autodiff_gen.errors import DataError
 from autodiff_gen.fleet.identities import identities
-from autodiff_gen.fleet.linked import Line, LinkedBoards
+from autodiff_gen.fleet.linked import LinkedBoard, LinkedBoards
 from autodiff_gen.fleet.order import Order, RoundSettings
 
 pytestmark = pytest.mark.cc
 RECORDS, WIDTH, CLASSES = 23, 12, 4
-WORK = Work(steps=11, lr=0.02, seed=7)
+WORK = LocalWork(steps=11, lr=0.02, seed=7)
 
 
 def model(net, shape=(5, WIDTH)):
@@ -81,7 +81,7 @@ def test_an_evaluation_of_the_start(library, task):
         round_ = Round(board, 1, weights)
         expected = right(library, weights, own, chosen)
         for steps in (0, 4):
-            round_.train(Work(steps, WORK.lr, WORK.seed))
+            round_.train(LocalWork(steps, WORK.lr, WORK.seed))
             found = round_.evaluate()
             assert (found.samples, found.labels) == (len(own.records[chosen]),) * 2
             assert found.right == expected
@@ -121,7 +121,7 @@ def test_cycles_of_local_steps(library, task):
     """The board's counter wraps within them; it takes 100 cycles to read."""
     samples, weights = task
     round_ = Round(connected(library, Twin(library, samples)), 1, weights)
-    assert round_.train(Work(4, 0.1)).cycles == 400
+    assert round_.train(LocalWork(4, 0.1)).cycles == 400
     assert round_.train(WORK).cycles == 1100
 
 
@@ -182,7 +182,9 @@ def test_boards_that_join_later_have_another_identity(library, task):
     boards = [connected(library, Twin(library, samples)) for _ in range(3)]
     for board, own in zip(boards, (7, 0, 7), strict=True):
         identify(board, own)
-    linked = LinkedBoards([Line(name, "a", lambda b=b: b) for name, b in zip("abc", boards, strict=True)])
+    linked = LinkedBoards(
+        [LinkedBoard(name, "a", lambda b=b: b) for name, b in zip("abc", boards, strict=True)]
+    )
     order = Order(1, weights, RoundSettings(lr=WORK.lr, steps=WORK.steps))
     assert [answer.board for k in (0, 1, 0) for answer in linked.round(order, [k])] == [0, 1, 0]
     with pytest.raises(
@@ -200,7 +202,7 @@ def test_a_board_that_cannot_begin_anew_is_left(library, task, monkeypatch):
 
     monkeypatch.setattr(board, "init", reset)
     monkeypatch.setattr(board, "close", lambda: closed.append(board))
-    line = Line("a", "a", lambda: board, fresh=True)
+    line = LinkedBoard("a", "a", lambda: board, fresh=True)
     for times in (1, 2):
         with pytest.raises(LinkError, match="silent"):
             line.connected()

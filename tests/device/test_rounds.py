@@ -9,7 +9,7 @@ from round_task import CLASSES, RECORDS, WORK, batches, build, network, weights_
 
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.shared_part import shared_part
-from autodiff_gen.device.rounds import Round, Work
+from autodiff_gen.device.rounds import LocalWork, Round
 
 pytestmark = pytest.mark.cc
 
@@ -67,7 +67,7 @@ def test_the_proximal_term(small, samples, rng, mu):
     """Against NumPy: gradient descent with momentum, and w -= lr mu (w - w0) after each step."""
     start = weights_of(small.program, rng)
     round_ = Round(connected(small, Twin(small, samples)), 1, start)
-    work = Work(steps=9, lr=0.1, seed=3, mu=mu)
+    work = LocalWork(steps=9, lr=0.1, seed=3, mu=mu)
     round_.train(work)
     w, b = (start[k].astype(np.float64) for k in ("weight", "bias"))
     v, u = np.zeros_like(w), np.zeros_like(b)

@@ -14,7 +14,7 @@ from autodiff_gen.codegen.shared_part import shared_part
 from autodiff_gen.device import frames
 from autodiff_gen.device.board import Board
 from autodiff_gen.device.errors import DeviceError, LinkError
-from autodiff_gen.device.rounds import Round, Work
+from autodiff_gen.device.rounds import LocalWork, Round
 from autodiff_gen.device.store import identify
 
 pytestmark = pytest.mark.cc
@@ -98,7 +98,7 @@ def test_other_requests_leave_the_round(library, samples, weights):
     board = connected(library, twin)
     started = Round(board, 1, weights)
     expected = checksum(whole_round(connected(library, Twin(library, samples)), 1, weights))
-    started.train(Work(steps=2, lr=0.1))
+    started.train(LocalWork(steps=2, lr=0.1))
     x, y = next(batches(library, samples, WORK))
     board.train_step(x, y)
     assert request(board, frames.DELTA, "<IIHBI", 1, 0, 4, 0, 0) == -43
@@ -127,7 +127,7 @@ def test_other_requests_leave_the_round(library, samples, weights):
 def test_a_half_written_state_takes_part_in_no_round(library, samples, weights):
     board = connected(library, Twin(library, samples))
     round_ = Round(board, 1, weights)
-    round_.train(Work(steps=3, lr=0.1))
+    round_.train(LocalWork(steps=3, lr=0.1))
     size, crc = library.program.state_bytes, zlib.crc32(round_._data)
     board.link.request(frames.BEGIN)
     for number, layout, numbers in (

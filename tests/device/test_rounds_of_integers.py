@@ -10,7 +10,7 @@ from round_task import CLASSES, WIDTH, batches, build
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
 from autodiff_gen.codegen.shared_part import shared_part
-from autodiff_gen.device.rounds import Round, Work, shared_slots
+from autodiff_gen.device.rounds import LocalWork, Round, shared_slots
 
 pytestmark = pytest.mark.cc
 
@@ -41,7 +41,7 @@ def test_networks_with_8_bit_weights(tmp_path_factory, samples, rng):
     for name in ("scales", "last"):
         start[name] = rng.integers(-100, 100, start[name].shape).astype(np.int8)
     round_ = Round(board, 1, start)
-    work = Work(steps=8, lr=0.5, seed=2)
+    work = LocalWork(steps=8, lr=0.5, seed=2)
     round_.train(work)
     after, delta = board.state_dict(), round_.delta()
     for name, change in delta.items():
@@ -63,9 +63,9 @@ def test_networks_with_8_bit_weights(tmp_path_factory, samples, rng):
     ends = []
     for number in range(2, 42):
         again = Round(board, number, start)
-        again.train(Work(steps=4, lr=0.5, seed=number))
+        again.train(LocalWork(steps=4, lr=0.5, seed=number))
         before = board.state_dict()["last"].astype(np.float32)
-        again.train(Work(steps=5, lr=1e-6, seed=number, mu=0.5e6))
+        again.train(LocalWork(steps=5, lr=1e-6, seed=number, mu=0.5e6))
         ends.append((board.state_dict()["last"] - start["last"]) - (before - start["last"]) / 2)
     assert np.abs(ends).max() < 1.5 and abs(np.mean(ends)) < 0.05
 
@@ -92,9 +92,9 @@ def test_rounding_has_random_numbers_of_its_own(tmp_path, samples, rng):
     start["last"] = rng.integers(-100, 100, start["last"].shape).astype(np.int8)
     number, seed, up, elements = 5, 77, [], []
     round_ = Round(board, number, start)
-    round_.train(Work(steps=4, lr=0.5, seed=seed))
+    round_.train(LocalWork(steps=4, lr=0.5, seed=seed))
     before = board.state_dict()
-    round_.train(Work(steps=5, lr=1e-6, seed=seed, mu=0.5e6))
+    round_.train(LocalWork(steps=5, lr=1e-6, seed=seed, mu=0.5e6))
     after, first = board.state_dict(), 0
     for slot in shared_slots(library.program):
         size = slot.type.bytes // slot.type.dtype.size

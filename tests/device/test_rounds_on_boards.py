@@ -16,12 +16,12 @@ from autodiff_gen.device.board import Board
 from autodiff_gen.device.differences import Mask
 from autodiff_gen.device.link import Link
 from autodiff_gen.device.qemu import Qemu
-from autodiff_gen.device.rounds import Round, Work, shared_slots
+from autodiff_gen.device.rounds import LocalWork, Round, shared_slots
 from autodiff_gen.device.transport import open_port
 from autodiff_gen.targets import board as profiles
 
 pytestmark = pytest.mark.cc
-WORK = Work(steps=10, lr=0.02, seed=5, mu=0.5)
+WORK = LocalWork(steps=10, lr=0.02, seed=5, mu=0.5)
 SEED = bytes(range(7, 39))  # of noise
 
 
@@ -83,7 +83,10 @@ def test_a_round_that_a_power_cut_interrupts(name, library, task, tmp_path):
         try:
             device = Board(library.program, Link(open_port(machine.port, wait=20), patience=60))
             if steps is not None:
-                assert Round(device, 1, weights).train(Work(steps, WORK.lr, WORK.seed, mu=WORK.mu)).steps == 7
+                assert (
+                    Round(device, 1, weights).train(LocalWork(steps, WORK.lr, WORK.seed, mu=WORK.mu)).steps
+                    == 7
+                )
             else:
                 assert (device.greeting.round, device.steps) == (1, 0)
                 assert whole_round(device, weights) == expected

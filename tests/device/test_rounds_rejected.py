@@ -13,7 +13,7 @@ from autodiff_gen.datasets.samples import from_arrays
 from autodiff_gen.device import frames
 from autodiff_gen.device.differences import Mask
 from autodiff_gen.device.errors import DeviceError
-from autodiff_gen.device.rounds import Round, Work
+from autodiff_gen.device.rounds import LocalWork, Round
 from autodiff_gen.errors import ModelError, ShapeError
 
 pytestmark = pytest.mark.cc
@@ -23,7 +23,7 @@ def test_stale_and_wrong_requests_change_nothing(library, samples, weights):
     board = connected(library, Twin(library, samples))
     assert request(board, frames.LOCAL, "<IIHHffI", 0, 0, 1, 0, 0.1, 0, 0) == -43
     round_ = Round(board, 5, weights)
-    round_.train(Work(steps=4, lr=0.1))
+    round_.train(LocalWork(steps=4, lr=0.1))
     before, sum_of_start = checksum(board.state_dict()), zlib.crc32(round_._data)
     for status, number, layout, numbers in (
         (-32, frames.ACCUMULATE, "<IHHIII", (4, 1, 0, 0, 0, 0)),  # of models with accumulate
@@ -120,7 +120,7 @@ def test_numbers_that_no_round_has(library, samples, weights):
         {"mu": -0.5},
     ):
         with pytest.raises(ShapeError):
-            Work(**{"steps": 1, "lr": 0.1, **wrong})
+            LocalWork(**{"steps": 1, "lr": 0.1, **wrong})
 
     round_ = Round(board, 1, weights)
     for wrong in ("s16", "top", "top0", "top1.5", "topnan", "top0.1:s16", "0.1", ""):

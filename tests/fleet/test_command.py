@@ -12,13 +12,13 @@ from small_fleet import BATCHES, fleet, write_data, write_model
 
 from autodiff_gen.cli.main import main, parsed
 from autodiff_gen.device import qemu
-from autodiff_gen.device.rounds import Local
+from autodiff_gen.device.rounds import LocalTraining
 from autodiff_gen.fleet import rounds_command
 from autodiff_gen.fleet.counts import Counts
 from autodiff_gen.fleet.entropy import ENTROPY_BYTES, ENTROPY_FILE
 from autodiff_gen.fleet.gateway import Gateway
-from autodiff_gen.fleet.members import Failure, Report
-from autodiff_gen.fleet.progress import Progress
+from autodiff_gen.fleet.members import BoardResult, Failure
+from autodiff_gen.fleet.progress import RoundProgress
 
 pytestmark = pytest.mark.cc
 SCHEDULE = ", schedule=optim.lr_scheduler.StepLR(step_size=100)"
@@ -146,10 +146,10 @@ def test_twins_that_keep_nothing_have_no_file() -> None:
 
 
 def test_progress_is_one_line() -> None:
-    progress = Progress(4, 2)
+    progress = RoundProgress(4, 2)
     assert progress.line(0.0) == "0 of 4 boards answered"
-    progress(Report(0, 10, Local(5, 20, 0.5), np.zeros(1, np.float32)))
-    progress(Report(1, 30, Local(5, 20, 1.5), np.zeros(1, np.float32)))
+    progress(BoardResult(0, 10, LocalTraining(5, 20, 0.5), np.zeros(1, np.float32)))
+    progress(BoardResult(1, 30, LocalTraining(5, 20, 1.5), np.zeros(1, np.float32)))
     progress(Failure(2, "no"))
     assert progress.line(6.0) == "3 of 4 boards answered, 1 failed, loss 1.2500, 0:18 left"
 
@@ -271,12 +271,12 @@ def test_an_evaluation_needs_classes(capsys: pytest.CaptureFixture[str]) -> None
 
 def test_each_kind_of_board_has_its_own_count() -> None:
     counts = Counts()
-    counts.add("stm32", Local(4, 4, 0.5, instructions=400))
+    counts.add("stm32", LocalTraining(4, 4, 0.5, instructions=400))
     assert counts.of_a_step() == ["100 instructions a step"]
-    counts.add("mps2_an385", Local(2, 2, 0.5, instructions=6000))
-    counts.add("stm32", Local(4, 4, 0.5, instructions=800))
-    counts.add("stm32", Local(4, 4, 0.5, cycles=4000))
-    counts.add("", Local(9, 9, 0.5))
+    counts.add("mps2_an385", LocalTraining(2, 2, 0.5, instructions=6000))
+    counts.add("stm32", LocalTraining(4, 4, 0.5, instructions=800))
+    counts.add("stm32", LocalTraining(4, 4, 0.5, cycles=4000))
+    counts.add("", LocalTraining(9, 9, 0.5))
     assert counts.of_a_step() == [
         "3,000 instructions a step of mps2_an385",
         "1,000 cycles a step of stm32",

@@ -24,7 +24,7 @@ from autodiff_gen.device import session
 from autodiff_gen.device.rounds import shared_slots
 from autodiff_gen.errors import DataError
 from autodiff_gen.fleet.linked import LinkedBoards
-from autodiff_gen.fleet.members import Failure, Report
+from autodiff_gen.fleet.members import BoardResult, Failure
 from autodiff_gen.fleet.order import Order, RoundSettings
 from autodiff_gen.fleet.rounds import run_round
 from autodiff_gen.fleet.twins import Twins
@@ -52,19 +52,22 @@ def test_accidents_apply_no_round_twice_and_lose_none(tmp_path: Path, request: p
     settings, happened, outcomes = RoundSettings(lr=0.1, steps=19), Counter[str](), Counter[str]()
 
     def one_round(linked: LinkedBoards, number: int, weights: dict[str, Any]) -> dict[str, Any] | None:
-        heard: list[Report | Failure] = []
+        heard: list[BoardResult | Failure] = []
         try:
             result = run_round([linked], slots, settings, number, weights, heard.append)
         except DataError as error:
             assert "no board answered" in str(error) and all(isinstance(a, Failure) for a in heard)
             result = None
         assert sorted(a.board for a in heard) == list(range(BOARDS))
-        whole = [a for a in heard if isinstance(a, Report)]
-        outcomes.update("answered" if isinstance(a, Report) else "failed" for a in heard)
+        whole = [a for a in heard if isinstance(a, BoardResult)]
+        outcomes.update("answered" if isinstance(a, BoardResult) else "failed" for a in heard)
         expected = {a.board: a for a in twins.round(Order(number, weights, settings), range(BOARDS))}
         for report in whole:
             twin = expected[report.board]
-            assert isinstance(twin, Report) and (report.samples, report.local) == (twin.samples, twin.local)
+            assert isinstance(twin, BoardResult) and (report.samples, report.local) == (
+                twin.samples,
+                twin.local,
+            )
             np.testing.assert_array_equal(report.delta, twin.delta)
         if result is None:
             return None

@@ -18,7 +18,7 @@ from autodiff_gen.codegen.link_layout import link_layout
 from autodiff_gen.device.differences import Mask
 from autodiff_gen.device.errors import DeviceError
 from autodiff_gen.device.rounds import Round, shared_slots
-from autodiff_gen.fleet.members import Failure, Report
+from autodiff_gen.fleet.members import BoardResult, Failure
 from autodiff_gen.fleet.order import Order, RoundSettings
 from autodiff_gen.fleet.records import records
 from autodiff_gen.fleet.rounds import run_round
@@ -80,7 +80,7 @@ def test_a_twin_is_a_board(tmp_path: Path, payload: int) -> None:
         trained = own.train(order.work(0))
         delta = own.difference(encoding, order.seed(0))
         (report,) = twins.round(order, [0])
-        assert isinstance(report, Report) and report.samples == 16
+        assert isinstance(report, BoardResult) and report.samples == 16
         assert (report.local, report.evaluation) == (trained, tested)
         assert tested.samples == tested.labels == 3
         np.testing.assert_array_equal(report.delta, delta)
@@ -122,7 +122,7 @@ def test_a_twin_begins_a_round_again_where_a_board_does(tmp_path: Path) -> None:
                 and "not finite" in str(error.value)
             )
             continue
-        assert isinstance(report, Report) and report.local.steps == own.train(order.work(0)).steps == 5
+        assert isinstance(report, BoardResult) and report.local.steps == own.train(order.work(0)).steps == 5
         np.testing.assert_array_equal(report.delta, own.difference())
         answers.append(report.delta[-CLASSES:])
     assert np.array_equal(answers[1], answers[0]) and not np.array_equal(answers[2], answers[1])
@@ -138,7 +138,7 @@ def test_a_repeated_round_has_the_same_noise() -> None:
     for number, steps in ((1, 0), (1, 0), (2, 0), (1, 1)):
         settings = RoundSettings(lr=1e-3, steps=steps, mask=Mask(1.0, 1.0))
         reports = twins.round(Order(number, weights, settings), [0, 1])
-        found.append([r.delta for r in reports if isinstance(r, Report)])
+        found.append([r.delta for r in reports if isinstance(r, BoardResult)])
     np.testing.assert_array_equal(found[0], found[1])
     noises = [*found[0], *found[2], *found[3]]  # one step moves weights by 1e-3 at most
     assert all(0.3 < x.std() < 2 for x in noises)
@@ -170,7 +170,7 @@ def test_a_board_that_fails_is_left_out_and_named() -> None:
     )
     slots = shared_slots(program)
     weights = {s.name: np.zeros(s.state.logical.shape, np.float32) for s in slots}
-    heard: list[Report | Failure] = []
+    heard: list[BoardResult | Failure] = []
     result = run_round([twins], slots, RoundSettings(lr=0.1, steps=2), 1, weights, heard.append)
     assert [f.board for f in result.failures] == [1] and "not finite" in result.failures[0].reason
     assert (result.boards, result.samples, len(heard)) == (2, 8, 3)

@@ -7,10 +7,10 @@ import pytest
 
 from autodiff_gen.errors import ModelError, ToolError
 from autodiff_gen.frontends.imported import (
-    Call,
-    Frame,
+    ImportedProgram,
+    ModuleFrame,
     Problems,
-    Program,
+    ProgramCall,
     ValueRef,
     Weight,
     WeightRef,
@@ -31,13 +31,13 @@ def weight(*shape, **options):
 def frames(*entries):
     """ "f", "f.0 Block", "f.0@1 Block": paths, instances and class names."""
     split = [(*entry.split(), "Module")[:2] for entry in entries]
-    return tuple(Frame(instance.partition("@")[0], instance, name) for instance, name in split)
+    return tuple(ModuleFrame(instance.partition("@")[0], instance, name) for instance, name in split)
 
 
 def linear(x, y, path, *around, weights=None):
     weights = weights or path
     operands = (V(x), W(f"{weights}.weight"), W(f"{path}.bias"))
-    return Call("linear", operands, {}, (y,), frames(*around, path) if around != (None,) else ())
+    return ProgramCall("linear", operands, {}, (y,), frames(*around, path) if around != (None,) else ())
 
 
 def biased(*paths):
@@ -48,20 +48,20 @@ def program(calls, weights, outputs=None, **options):
     """Of values [batch, 3]: the input "a"; the last result is the output."""
     names = ["a", *(r for call in calls for r in call.results)]
     outputs = V(names[-1]) if outputs is None else outputs
-    return Program({"a": "f32"}, outputs, calls, weights, dict.fromkeys(names, (None, 3)), **options)
+    return ImportedProgram({"a": "f32"}, outputs, calls, weights, dict.fromkeys(names, (None, 3)), **options)
 
 
 def block(k, x, y):
     path = f"f.{k}"
     return [
         linear(x, f"{y}1", f"{path}.fc", "f", f"{path} Block"),
-        Call("relu", (V(f"{y}1"),), {}, (f"{y}2",), frames("f", f"{path} Block")),
-        Call("{} + {}", (V(x), V(f"{y}2")), {}, (y,), frames("f", f"{path} Block")),
+        ProgramCall("relu", (V(f"{y}1"),), {}, (f"{y}2",), frames("f", f"{path} Block")),
+        ProgramCall("{} + {}", (V(x), V(f"{y}2")), {}, (y,), frames("f", f"{path} Block")),
     ]
 
 
 BLOCKS = program([*block(0, "a", "b"), *block(1, "b", "c")], biased("f.0.fc", "f.1.fc"))
-RELU = Call("relu", (V("b"),), {}, ("c",), frames("net.1"))
+RELU = ProgramCall("relu", (V("b"),), {}, ("c",), frames("net.1"))
 TIED = program(
     [linear("a", "b", "x"), linear("b", "c", "y", weights="x")],
     {k: v for k, v in biased("x", "y").items() if k != "y.weight"},
@@ -71,22 +71,25 @@ TIED = program(
 DIFFERENT = program(
     [
         linear("a", "b", "m.fc", "m"),
-        Call("relu", (V("b"),), {}, ("c",), frames("m")),
+        ProgramCall("relu", (V("b"),), {}, ("c",), frames("m")),
         linear("c", "d", "m.fc", "m@1"),
-        Call("sigmoid", (V("d"),), {}, ("e",), frames("m@1")),
+        ProgramCall("sigmoid", (V("d"),), {}, ("e",), frames("m@1")),
     ],
     biased("m.fc"),
 )
 TWICE = program([linear("a", "b", "m.fc", "m"), RELU, linear("c", "d", "m.fc", "m@1")], biased("m.fc"))
 OWN = program(
-    [Call("{} * {}", (V("a"), W("p")), {}, ("b",)), Call("{} + {}", (V("b"), W("k")), {}, ("c",))],
+    [
+        ProgramCall("{} * {}", (V("a"), W("p")), {}, ("b",)),
+        ProgramCall("{} + {}", (V("b"), W("k")), {}, ("c",)),
+    ],
     {"p": weight(3), "k": weight(3, role="constant")},
 )
 OF_OTHER = program(  # a module that reads a parameter of another one
     [
         linear("a", "b", "x"),
-        Call("matmul", (V("b"), W("x.weight")), {}, ("c",), frames("m Product")),
-        Call("{} + {}", (V("b"), V("c")), {}, ("d",), frames("m Product")),
+        ProgramCall("matmul", (V("b"), W("x.weight")), {}, ("c",), frames("m Product")),
+        ProgramCall("{} + {}", (V("b"), V("c")), {}, ("d",), frames("m Product")),
     ],
     biased("x"),
 )
@@ -97,9 +100,9 @@ FROZEN = program(
 # Weights of a module that is not called, and a result that is a pair.
 PARTS = program(
     [
-        Call("linear", (V("a"), W("m.part.w"), None), {}, ("b",), frames("m")),
-        Call("chunk", (V("b"), 3, 1), {}, ("c", "d", "e"), frames("m")),
-        Call("{} + {}", (V("c"), V("e")), {}, ("g",), frames("m")),
+        ProgramCall("linear", (V("a"), W("m.part.w"), None), {}, ("b",), frames("m")),
+        ProgramCall("chunk", (V("b"), 3, 1), {}, ("c", "d", "e"), frames("m")),
+        ProgramCall("{} + {}", (V("c"), V("e")), {}, ("g",), frames("m")),
     ],
     {"m.part.w": weight(3, 3)},
     outputs=(V("g"), V("b")),
@@ -198,12 +201,17 @@ def test_layers_in_evaluation_mode_are_named():
 def dropped(k):
     """The last of five is in training mode."""
     options = {} if k == 4 else {"training": False}
-    return Call("dropout", (V("b" if k == 0 else f"d{k - 1}"), 0.5), options, (f"d{k}",), frames(f"d{k}"))
+    return ProgramCall(
+        "dropout", (V("b" if k == 0 else f"d{k - 1}"), 0.5), options, (f"d{k}",), frames(f"d{k}")
+    )
 
 
 def test_one_module_called_once_is_a_sequence_where_its_modules_are():
     text, _ = network_source(
-        program([linear("a", "b", "0", None), Call("relu", (V("b"),), {}, ("c",), frames("1"))], biased("0"))
+        program(
+            [linear("a", "b", "0", None), ProgramCall("relu", (V("b"),), {}, ("c",), frames("1"))],
+            biased("0"),
+        )
     )
     assert text == "net = nn.Sequential(nn.Linear(3, 3), nn.ReLU())\n"
 
@@ -222,7 +230,7 @@ def test_all_problems_are_in_one_message():
 
 
 def test_a_call_that_a_function_rejects_is_shown():
-    wrong = program([Call("reshape", (V("a"), (-1, 2)), {}, ("b",))], {})
+    wrong = program([ProgramCall("reshape", (V("a"), (-1, 2)), {}, ("b",))], {})
     with pytest.raises(
         ModelError, match=r"^net cannot be imported: `return F.reshape\(x, \(-1, 2\)\)`: reshape"
     ):
@@ -232,7 +240,9 @@ def test_a_call_that_a_function_rejects_is_shown():
 def test_a_recurrent_layer_with_weights_of_two_layers_is_an_error():
     weights = {"x.weight_ih_l0": weight(9, 3), "y.weight_hh_l0": weight(9, 3)}
     options = {"num_layers": 1, "bias": False, "batch_first": True, "dropout": 0.0, "bidirectional": False}
-    call = Call("gru", (V("a"), None, tuple(map(W, weights))), {**options, "training": True}, ("b", "c"))
+    call = ProgramCall(
+        "gru", (V("a"), None, tuple(map(W, weights))), {**options, "training": True}, ("b", "c")
+    )
     wrong = program([replace(call, op="aten.gru.input", source="net.py:3")], weights, outputs=V("b"))
     with pytest.raises(
         ModelError,
@@ -252,6 +262,6 @@ def test_a_weight_that_is_not_finite_names_the_file():
 
 
 def test_a_result_of_another_shape_than_the_originals_is_an_error():
-    wrong = program([Call("sum", (V("a"), 1), {}, ("b",))], {})
+    wrong = program([ProgramCall("sum", (V("a"), 1), {}, ("b",))], {})
     with pytest.raises(ModelError, match=r"the result 'b' has shape \[None, 3\], imported f32\[n\]"):
         network(wrong, "net")

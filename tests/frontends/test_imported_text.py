@@ -10,7 +10,7 @@ from pt2_files import saved_entries, written
 
 from autodiff_gen.errors import ModelError
 from autodiff_gen.frontends.files import program_of
-from autodiff_gen.frontends.imported.program import Call
+from autodiff_gen.frontends.imported.program import ProgramCall
 from autodiff_gen.frontends.imported.source import network_source
 from autodiff_gen.frontends.imported.text import Placeholders, literal
 from autodiff_gen.frontends.imported.tree import checked
@@ -52,10 +52,10 @@ def test_literals_are_values_of_known_types() -> None:
 
 def test_forms_of_calls_hold_no_text_of_a_file() -> None:
     for form in ("{}[:, 3]", "{} + {}", "{}.shape[0]", "{} + 1e-09", "F.with_updates({}, {{{}: {}}})"):
-        Call(form, ())
+        ProgramCall(form, ())
     for form in ("{}[a]", "{0.__class__}", "{!r}", "{}.__class__", "{} + open({})", f"{{}}[{PAYLOAD}]"):
         with pytest.raises(ValueError, match="another argument"):
-            Call(form, ())
+            ProgramCall(form, ())
 
 
 def test_the_printer_of_a_network_writes_the_same_lines_with_placeholders() -> None:

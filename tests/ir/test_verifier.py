@@ -14,7 +14,7 @@ from autodiff_gen import functional as F
 from autodiff_gen.errors import GraphError
 from autodiff_gen.ir.build import make_state
 from autodiff_gen.ir.graph import Graph
-from autodiff_gen.ir.module import Module
+from autodiff_gen.ir.module import IRModule
 from autodiff_gen.ir.node import Node, Region, Value
 from autodiff_gen.ir.op_kinds import Cond, Fused, Scan
 from autodiff_gen.ir.types import Dim, Type, f32
@@ -181,5 +181,5 @@ def test_a_pass_that_breaks_a_rule_is_named(
     verify(graph)
     stages = pipeline.on_entries(cse), pipeline.on_entries(broken)
     with pytest.raises(GraphError, match=re.escape(message)) as error:
-        list(pipeline.run(stages, Module((graph,)), Context()))
+        list(pipeline.run(stages, IRModule((graph,)), Context()))
     assert str(error.value).startswith("after broken: g: ") and "\n" not in str(error.value)

@@ -12,12 +12,12 @@ from op_cases import case
 from autodiff_gen.ir.kernel_call import Operand, Scalar
 from autodiff_gen.ir.node import OPS, in_form
 from autodiff_gen.ir.op_forms import Added
-from autodiff_gen.ir.op_kinds import Call
+from autodiff_gen.ir.op_kinds import KernelOp
 from autodiff_gen.ir.strides import Strided, row_major
 from autodiff_gen.ir.types import Type, dtype
 from autodiff_gen.kernels.contract import CONTRACT, STRUCTS
 
-CALLS = [name for name, op in OPS.items() if isinstance(op.lower, Call)]
+CALLS = [name for name, op in OPS.items() if isinstance(op.lower, KernelOp)]
 SCALES = [(1.0, 0.0), (-0.01, 1.0), (0.5, -2.0), (0.0, 0.0), (0.0, 1.0)]
 ORDERS = ("dense", "reversed", "slack")
 

@@ -18,7 +18,7 @@ from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.ir.arena import buffer_assignment
-from autodiff_gen.ir.arena.buffer_assignment import Buffer, lower_bound, place
+from autodiff_gen.ir.arena.buffer_assignment import ArenaBuffer, lower_bound, place
 from autodiff_gen.model.loader import load_model
 from autodiff_gen.targets import board
 
@@ -26,7 +26,7 @@ BENCH = ROOT / "bench" / "workloads"
 
 
 @st.composite
-def buffers(draw: st.DrawFn) -> list[Buffer]:
+def buffers(draw: st.DrawFn) -> list[ArenaBuffer]:
     steps, later = st.integers(0, 6), st.none() | st.integers(0, 4)
     rows = draw(st.lists(st.tuples(st.integers(1, 40), st.integers(0, 12), steps, later), max_size=14))
     unit = draw(st.sampled_from((4, 32)))
@@ -34,11 +34,11 @@ def buffers(draw: st.DrawFn) -> list[Buffer]:
     for k, (size, start, length, more) in enumerate(rows):
         end = start + length
         parts = () if more is None else (((size + 1) // 2, end + 1, end + 1 + more),)
-        out.append(Buffer(k, size, start, end, unit, parts))
+        out.append(ArenaBuffer(k, size, start, end, unit, parts))
     return out
 
 
-def check(given_buffers: list[Buffer]) -> None:
+def check(given_buffers: list[ArenaBuffer]) -> None:
     plan = place(given_buffers)
     for b in given_buffers:
         assert plan.offsets[b.key] % b.alignment == 0
@@ -60,12 +60,12 @@ def check(given_buffers: list[Buffer]) -> None:
 
 
 @given(buffers())
-def test_properties(given_buffers: list[Buffer]) -> None:
+def test_properties(given_buffers: list[ArenaBuffer]) -> None:
     check(given_buffers)
 
 
 @given(buffers(), st.randoms(use_true_random=False))
-def test_same_buffers_same_plan(given_buffers: list[Buffer], r: random.Random) -> None:
+def test_same_buffers_same_plan(given_buffers: list[ArenaBuffer], r: random.Random) -> None:
     plan = place(given_buffers)
     assert plan == place(list(given_buffers))
     r.random()  # the planner has another generator
@@ -76,9 +76,11 @@ def test_nothing_to_place() -> None:
     assert place([]).peak == place([]).bound == lower_bound([]) == 0
 
 
-def many_buffers() -> list[Buffer]:
+def many_buffers() -> list[ArenaBuffer]:
     r = random.Random(1)
-    return [Buffer(k, r.randint(1, 400), s := r.randint(0, 500), s + r.randint(0, 60)) for k in range(400)]
+    return [
+        ArenaBuffer(k, r.randint(1, 400), s := r.randint(0, 500), s + r.randint(0, 60)) for k in range(400)
+    ]
 
 
 def test_many_buffers() -> None:
@@ -90,7 +92,7 @@ def test_each_order_is_placed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     orders: list[tuple[int, ...]] = []
     first_fit = buffer_assignment._first_fit
 
-    def note(order: Sequence[Buffer]) -> tuple[dict[int, int], int]:
+    def note(order: Sequence[ArenaBuffer]) -> tuple[dict[int, int], int]:
         orders.append(tuple(b.key for b in order))
         return first_fit(order)
 

@@ -16,7 +16,7 @@ from autodiff_gen.host.compiler import Compiler, find_compiler
 from autodiff_gen.host.trainer import Trainer
 from autodiff_gen.lowering.arena.cache_misses import BLOCK, cache_misses
 from autodiff_gen.report.explain import explain
-from autodiff_gen.targets.board import Board, load
+from autodiff_gen.targets.board import BoardSpec, load
 
 LARGE = 1 << 40
 WIDTH, LARGEST = 64, 16
@@ -44,14 +44,14 @@ def recurrent() -> ag.Model:
     )
 
 
-def host(size: int) -> Board:
+def host(size: int) -> BoardSpec:
     """The host with AVX2 and a cache of so many bytes."""
     board = load("host_avx2")
     assert board.cost.cache is not None
     return replace(board, cost=replace(board.cost, cache=replace(board.cost.cache, bytes=size)))
 
 
-def plan_of(made: ag.Model, board: Board) -> Any:
+def plan_of(made: ag.Model, board: BoardSpec) -> Any:
     return compile_model(made, "m", ["ref"], board).entries[0].plan
 
 

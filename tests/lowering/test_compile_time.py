@@ -90,7 +90,7 @@ def test_memory_is_weighed_for_few_more_calls() -> None:
     """Values are computed again for a smaller arena on boards with little memory: of a deep network no graphs are
     measured that differ by less than a hundredth of its values."""
 
-    def count(target: board.Board | None) -> int:
+    def count(target: board.BoardSpec | None) -> int:
         model = ag.Model.supervised(perceptron(128), (1, 16), nn.MSELoss(), optim.Adam(lr=0.01))
         return calls(lambda depth: compile_model(model, "deep", board=target), 128)
 

@@ -16,7 +16,7 @@ from autodiff_gen.host.trainer import Trainer
 from autodiff_gen.ir.build import apply
 from autodiff_gen.ir.graph import Graph
 from autodiff_gen.ir.interpreter import evaluate
-from autodiff_gen.ir.module import Module
+from autodiff_gen.ir.module import IRModule
 from autodiff_gen.ir.node import Node, Value
 from autodiff_gen.lowering import left_out, pipeline
 from autodiff_gen.lowering.drop_recomputations import _numbered, drop_recomputations
@@ -61,7 +61,7 @@ GRAPHS = graphs()
 
 
 def plan_of(graph: Graph) -> EntryPlan:
-    (plan,) = pipeline.planned(Module((graph,)), Context(backends=_load_kernels(("ref",), None)))
+    (plan,) = pipeline.planned(IRModule((graph,)), Context(backends=_load_kernels(("ref",), None)))
     return plan
 
 

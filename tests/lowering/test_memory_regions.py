@@ -29,7 +29,7 @@ from autodiff_gen.report.explain import text
 from autodiff_gen.report.listing import listings
 from autodiff_gen.report.page import Measured, page
 from autodiff_gen.targets import board
-from autodiff_gen.targets.board import Board
+from autodiff_gen.targets.board import BoardSpec
 from autodiff_gen.targets.memory import Space
 
 STEPS = 3
@@ -187,7 +187,7 @@ def test_explain_shows_each_region() -> None:
         assert s.region == next(r.region for r in program.regions if slot in r.slots)
 
 
-def with_states(**regions: list[str]) -> Board:
+def with_states(**regions: list[str]) -> BoardSpec:
     """The board stm32_ccm, which has these states in these regions."""
     b = board.load("stm32_ccm")
     return replace(b, memory={k: replace(r, states=tuple(regions.get(k, ()))) for k, r in b.memory.items()})

@@ -15,7 +15,7 @@ from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.program import Program
 from autodiff_gen.host.compiler import Compiler, find_compiler
 from autodiff_gen.host.trainer import Trainer
-from autodiff_gen.lowering.plan import EntryPlan, Step
+from autodiff_gen.lowering.plan import EntryPlan, PlannedStep
 
 ROW = """
 [[kernel]]
@@ -81,7 +81,7 @@ def limit(share: Any) -> Any:
     return share and int(share * whole)
 
 
-def steps(program: Program) -> list[tuple[EntryPlan, Step]]:
+def steps(program: Program) -> list[tuple[EntryPlan, PlannedStep]]:
     plans = [plan for e in program.entries for plan in e.plan.all_plans()]
     return [(plan, step) for plan in plans for step in plan.steps]
 

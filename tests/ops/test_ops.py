@@ -28,7 +28,7 @@ from autodiff_gen.autodiff import grad
 from autodiff_gen.ir.build import apply, apply_node, make_input
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import OPS, register
-from autodiff_gen.ir.op_kinds import Call
+from autodiff_gen.ir.op_kinds import KernelOp
 from autodiff_gen.ir.types import Type, bound, dtype, f32
 
 TOLERANCE = 1e-7  # of float64 gradients against central differences with steps of 1e-6
@@ -85,7 +85,7 @@ OF_ONE_SHAPE = [
     if len(OPS[name].samples[0].inputs) == 2
     and not OPS[name].samples[0].dtypes
     and not OPS[name].samples[0].attrs
-    and not isinstance(OPS[name].lower, Call)
+    and not isinstance(OPS[name].lower, KernelOp)
 ]
 
 

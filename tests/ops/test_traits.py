@@ -14,8 +14,8 @@ from small_graphs import x_of
 from autodiff_gen import functional as F
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import OPS, Op, topological
-from autodiff_gen.ir.op_forms import ByRows, First, Form, Placed
-from autodiff_gen.ir.op_kinds import Call, Contraction, Elementwise, Reduce, View, ViewKind
+from autodiff_gen.ir.op_forms import ByRows, First, Form, WithLayout
+from autodiff_gen.ir.op_kinds import Contraction, Elementwise, KernelOp, Reduce, View, ViewKind
 from autodiff_gen.ir.traits import by_rows, in_one_call, macs
 from autodiff_gen.ir.views import layout
 from autodiff_gen.passes.calls.kernel_calls import call_of
@@ -278,10 +278,10 @@ def _in_form(kind: type[Form]) -> list[tuple[str, str, int]]:
     return [(name, of, i) for name, of in forms for i in range(len(OPS[of].samples))]
 
 
-@pytest.mark.parametrize(("name", "of", "i"), _in_form(First) + _in_form(Placed))
+@pytest.mark.parametrize(("name", "of", "i"), _in_form(First) + _in_form(WithLayout))
 def test_forms_have_the_same_first_result(name: str, of: str, i: int) -> None:
     c = case(of, i)
-    more = {"layout": None, "of": ""} if isinstance(OPS[name].form, Placed) else {}
+    more = {"layout": None, "of": ""} if isinstance(OPS[name].form, WithLayout) else {}
     assert agree(OPS[name].ref(*c.arrays, **c.sample.attrs, **more), _result(c))
     assert len(c.outs) == (1 if more else 2)
 
@@ -333,10 +333,10 @@ def _unpadded(row: tuple[str, int]) -> bool:
     return "padding" in attrs and not any(attrs["padding"]) and len(case(*row).outs) == 1
 
 
-NO_MACS = Call(lambda layouts, types, attrs: pytest.fail()).macs
+NO_MACS = KernelOp(lambda layouts, types, attrs: pytest.fail()).macs
 COUNTED = [
     row
-    for row in _rows(Call, lambda lower: lower.macs is not NO_MACS)
+    for row in _rows(KernelOp, lambda lower: lower.macs is not NO_MACS)
     if _unpadded(row) and "s8" not in OPS[row[0]].samples[row[1]].dtypes.values()
 ]
 
@@ -344,7 +344,7 @@ COUNTED = [
 @pytest.mark.parametrize(("name", "i"), COUNTED)
 def test_macs_are_the_sum_of_products_of_ones(name: str, i: int) -> None:
     c = case(name, i)
-    assert isinstance(c.op.lower, Call)
+    assert isinstance(c.op.lower, KernelOp)
     call = call_of(c.outs[0].node)
     ones = [np.ones_like(x) if x.dtype.kind == "f" else x for x in c.arrays]
     assert c.op.lower.macs(call) == np.sum(c.op.ref(*ones, **c.sample.attrs), dtype=np.float64)
@@ -357,5 +357,5 @@ def test_macs_of_a_product_whose_operand_is_copied_first() -> None:
     image = F.reshape(F.permute(x, (1, 0, 2)), (1, 6, 8, 1))
     assert layout(image) is None
     y = F.conv2d(F.permute(image, (0, 3, 1, 2)), F.reshape(w, (48, 1, 3, 3)), padding=1)
-    conv = next(n for n in topological([y]) if isinstance(n.op.lower, Call))
+    conv = next(n for n in topological([y]) if isinstance(n.op.lower, KernelOp))
     assert macs(conv) == 6 * 8 * 48 * 9

@@ -16,7 +16,7 @@ import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
 from autodiff_gen.ir.build import apply
-from autodiff_gen.ir.module import Module
+from autodiff_gen.ir.module import IRModule
 from autodiff_gen.ir.node import Value
 from autodiff_gen.kernels import registry
 from autodiff_gen.lowering import pipeline
@@ -56,7 +56,7 @@ def context_of(kernels: tuple[str, ...], budget: int | None = None) -> Context:
     return Context(backends=registry.for_board(board.load("stm32"), list(kernels)), budget=budget)
 
 
-def stages(body: str, context: Context) -> Iterator[tuple[str, Module[Any]]]:
+def stages(body: str, context: Context) -> Iterator[tuple[str, IRModule[Any]]]:
     """Each stage's name and result, of a network on images."""
     net = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), *BODIES[body](), nn.AdaptiveAvgPool2d(2), nn.Flatten())
     model = ag.Model.supervised(
@@ -65,7 +65,7 @@ def stages(body: str, context: Context) -> Iterator[tuple[str, Module[Any]]]:
         nn.CrossEntropyLoss(),
         optim.Adam(lr=0.01),
     )
-    yield from pipeline.run(pipeline.TARGET, Module(tuple(model.entries())), context)
+    yield from pipeline.run(pipeline.TARGET, IRModule(tuple(model.entries())), context)
 
 
 def alive(plan: EntryPlan, context: Context) -> int:

@@ -118,7 +118,7 @@ def test_a_dearer_call_on_a_board_of_ones_own_inlines_a_larger_product(tmp_path:
     a, b = ag.Input("a", (16, 16)), ag.Input("b", (16, 16))
     f = ag.function([a, b], [F.matmul(a, b)])
 
-    def kernels(target: board.Board) -> list[str]:
+    def kernels(target: board.BoardSpec) -> list[str]:
         program = compile_functions([f], "m", None, target)
         return [k.symbol for e in program.entries for s in e.plan.steps for _, k in s.calls.values()]
 

@@ -14,7 +14,7 @@ from autodiff_gen import nn, optim
 from autodiff_gen.ir.graph import Graph
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import STATE
-from autodiff_gen.ir.op_kinds import Assemble, Call, Contraction, Elementwise, Leaf, Scan, View, ViewKind
+from autodiff_gen.ir.op_kinds import Assemble, Contraction, Elementwise, KernelOp, Leaf, Scan, View, ViewKind
 from autodiff_gen.ir.traits import view_kind
 from autodiff_gen.passes.context import Context
 from autodiff_gen.passes.layout.layout_assignment import assign_layouts
@@ -208,7 +208,7 @@ def cropped(name: str) -> Graph:
 
 
 def test_of_several_readers_the_range_that_holds_all_is_computed() -> None:
-    convolutions = [n.results[0].type.shape[2] for n in cropped("residual").of(Call)]
+    convolutions = [n.results[0].type.shape[2] for n in cropped("residual").of(KernelOp)]
     assert convolutions == [5, 1], "the reach of the last element's dilated window, and that element"
 
 
@@ -225,11 +225,11 @@ def test_a_scan_ends_with_the_last_element_that_is_read() -> None:
 
 
 def test_a_reversed_sequence_is_read_in_part() -> None:
-    assert [n.results[0].type.shape[2] for n in cropped("reversed").of(Call)] == [1]
+    assert [n.results[0].type.shape[2] for n in cropped("reversed").of(KernelOp)] == [1]
 
 
 def test_of_joined_channels_only_those_that_are_read_are_computed() -> None:
-    convolutions = [n.results[0].type.shape[3] for n in cropped("joined").of(Call)]
+    convolutions = [n.results[0].type.shape[3] for n in cropped("joined").of(KernelOp)]
     assert convolutions == [5, 4, 3] and cropped("joined").of(Assemble) == []
 
 
@@ -264,7 +264,9 @@ def test_a_parameter_that_is_smaller_than_the_result_is_read_in_part() -> None:
     products = {}
     for graph in model("channels").entries():
         named = {
-            n.results[0].type.shape[-1] for n in graph.of(Call, Contraction) if n.origin.phase == "forward"
+            n.results[0].type.shape[-1]
+            for n in graph.of(KernelOp, Contraction)
+            if n.origin.phase == "forward"
         }
         products[graph.name] = named
     assert products == {"train_step": {3, 7}, "predict": {3}}
@@ -276,7 +278,7 @@ def test_ranges_that_two_readers_leave_are_joined_in_the_end() -> None:
     rows, columns = y.reshape(4, 8), y.permute(0, 2, 1).reshape(8, 4)
     (root,) = assign_layouts([(rows @ columns)[3:, 1:]]).roots
     after = demand_propagation(Graph("f", (x,), outputs={"y": root}), Context())
-    assert [n.results[0].type.shape for n in after.of(Call)] == [(1, 1, 8, 3)]
+    assert [n.results[0].type.shape for n in after.of(KernelOp)] == [(1, 1, 8, 3)]
 
 
 def test_of_8_bit_layers_channels_and_pixels_are_computed_in_part(rng: np.random.Generator) -> None:
@@ -293,7 +295,7 @@ def test_of_8_bit_layers_channels_and_pixels_are_computed_in_part(rng: np.random
     roots = assign_layouts([ag.quant.quantize(Parts(), images)(x)]).roots
     graph = resolve_mode(Graph("f", (x,), outputs={"y": roots[0]}), Context())
     after = demand_propagation(graph, Context())
-    assert [n.results[0].type.shape for n in after.of(Call)] == [(4, 4, 3, 4), (4, 4, 3, 3)]
+    assert [n.results[0].type.shape for n in after.of(KernelOp)] == [(4, 4, 3, 4), (4, 4, 3, 3)]
     feeds = {x: images, **{v: v.node.attrs["state"].init.array() for v in graph.leaves(STATE)}}
     (expected,), (found,) = (evaluate(g.roots, feeds) for g in (graph, after))
     np.testing.assert_array_equal(found, expected)

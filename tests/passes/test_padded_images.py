@@ -16,7 +16,7 @@ from autodiff_gen import nn, optim
 from autodiff_gen.ir.graph import Graph
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import Value
-from autodiff_gen.ir.op_kinds import Assemble, Call
+from autodiff_gen.ir.op_kinds import Assemble, KernelOp
 from autodiff_gen.passes.context import Context
 from autodiff_gen.passes.layout.layout_assignment import assign_layouts
 from autodiff_gen.passes.parts.demand_propagation import demand_propagation
@@ -81,7 +81,7 @@ def test_an_op_pads_by_as_much_more(name: str) -> None:
     before = graph_of(make())
     after = demand_propagation(before, Context())
     assert len(before.of(Assemble)) >= 1 and after.of(Assemble) == []
-    assert [n.attrs["padding"] for n in after.of(Call)] == [padding]
+    assert [n.attrs["padding"] for n in after.of(KernelOp)] == [padding]
     same(before, after)
 
 
@@ -89,14 +89,14 @@ def test_an_op_pads_by_as_much_more(name: str) -> None:
 def test_a_padded_image_stays(name: str) -> None:
     before = graph_of(KEPT[name]())
     after = demand_propagation(before, Context())
-    assert [n.attrs for n in after.of(Call)] == [n.attrs for n in before.of(Call)]
+    assert [n.attrs for n in after.of(KernelOp)] == [n.attrs for n in before.of(KernelOp)]
     same(before, after)
 
 
 def test_a_border_is_left_only_along_an_axis_where_the_op_cannot_pad() -> None:
     before = graph_of(F.avg_pool2d(F.pad(IMAGE, (0, 1, 0, 2)), 2, ceil_mode=True, stride=3))
     after = demand_propagation(before, Context())
-    assert [n.attrs["padding"] for n in after.of(Call)] == [(0, 0, 0, 1)]
+    assert [n.attrs["padding"] for n in after.of(KernelOp)] == [(0, 0, 0, 1)]
     assert [n.results[0].shape for n in after.of(Assemble)] == [(2, 4, 8, 7)]
     same(before, after)
 

@@ -18,7 +18,7 @@ from autodiff_gen.ir.build import apply
 from autodiff_gen.ir.graph import Graph
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import STATE, Value
-from autodiff_gen.ir.op_kinds import Assemble, Call, Contraction, Elementwise
+from autodiff_gen.ir.op_kinds import Assemble, Contraction, Elementwise, KernelOp
 from autodiff_gen.ir.origin import is_late
 from autodiff_gen.ir.types import planned_size
 from autodiff_gen.passes.context import Context
@@ -182,8 +182,10 @@ def test_gradients_that_nothing_reads_are_not_computed() -> None:
 
     model = ag.Model.supervised(Located(), (1, 3, 6, 6), nn.CrossEntropyLoss(), optim.SGD(lr=0.1))
     graph = next(g for g in model.entries() if g.name == "train_step")
-    before = {n: n.results[0].shape for n in graph.of(Call) if is_late(n.origin)}
-    after = [n.results[0].shape for n in rewritten(graph, "part_propagation").of(Call) if is_late(n.origin)]
+    before = {n: n.results[0].shape for n in graph.of(KernelOp) if is_late(n.origin)}
+    after = [
+        n.results[0].shape for n in rewritten(graph, "part_propagation").of(KernelOp) if is_late(n.origin)
+    ]
     assert (1, 6, 6, 6) in before.values() and (1, 6, 6, 6) not in after and (1, 6, 6, 4) in after
 
 
@@ -214,7 +216,7 @@ def test_products_are_computed_of_what_is_selected(
     y = F.index_select(y, y.ndim - 1, np.array([3, 1], np.int32))
     graph = Graph("f", (x,), outputs={"y": y})
     after = part_propagation(graph, Context())
-    products = [n.results[0].shape[-1] for n in after.of(Call, Contraction)]
+    products = [n.results[0].shape[-1] for n in after.of(KernelOp, Contraction)]
     assert products == ([] if columns is None else [columns])
     feeds = {x: rng.normal(size=(6, 4)), **{v: rng.normal(size=v.shape) for v in graph.leaves(STATE)}}
     (expected,), (found,) = (evaluate(g.roots, feeds) for g in (graph, after))

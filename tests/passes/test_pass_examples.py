@@ -14,7 +14,7 @@ from graph_text import example, normalised, parsed
 from autodiff_gen.ir.graph import Graph
 from autodiff_gen.ir.liveness import Liveness
 from autodiff_gen.ir.node import topological
-from autodiff_gen.ir.op_kinds import Call, Elementwise, RowContraction
+from autodiff_gen.ir.op_kinds import Elementwise, KernelOp, RowContraction
 from autodiff_gen.ir.origin import BACKWARD, is_late
 from autodiff_gen.kernels import registry
 from autodiff_gen.lowering import pipeline
@@ -84,7 +84,7 @@ def _computed_again(graph: Graph) -> Graph:
 
 def _in_two_strips(graph: Graph) -> Graph:
     """The graph with the region around the result of its first kernel in strips of rows."""
-    region = StripRegion.around(graph, graph.of(Call)[0].results[0], 1)
+    region = StripRegion.around(graph, graph.of(KernelOp)[0].results[0], 1)
     strips = None if region is None else region.in_strips(0, 2)
     assert strips is not None
     return strips

@@ -23,7 +23,7 @@ from autodiff_gen.errors import ModelError, PlanError
 from autodiff_gen.ir.graph import Graph
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import INPUT, STATE
-from autodiff_gen.ir.op_kinds import Call, RowContraction
+from autodiff_gen.ir.op_kinds import KernelOp, RowContraction
 from autodiff_gen.ir.origin import Origin
 from autodiff_gen.ir.types import Type, f32, planned
 from autodiff_gen.ir.verifier import verify
@@ -122,7 +122,7 @@ def test_a_graph_with_a_region_in_strips_computes_the_same(name: str) -> None:
     graph = rewritten(entry, "pack_masks")
     graph = with_whole(graph, graph.of(RowContraction))
     before, axes, sums = values(graph), set(), 0
-    for node in graph.of(Call):
+    for node in graph.of(KernelOp):
         for axis in range(node.results[0].ndim if len(node.results) == 1 else 0):
             region = StripRegion.around(graph, node.results[0], axis)
             strips = None if region is None else region.in_strips(0, 3)
@@ -281,7 +281,7 @@ def test_other_strips_of_a_region_are_along_axes_of_the_value_that_it_is_around(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     graph = floats().entries()[0]
-    strip = next(r for n in graph.of(Call) for r in n.results if r.ndim == 4)
+    strip = next(r for n in graph.of(KernelOp) for r in n.results if r.ndim == 4)
     strip.node.origin.strip = (0, 0)
     monkeypatch.setitem(
         tile_and_fuse.__globals__, "liveness", lambda *_: SimpleNamespace(at_the_peak=[strip])

@@ -13,14 +13,14 @@ from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.instructions import instructions, instructions_by_step
 from autodiff_gen.ir.origin import FORWARD
 from autodiff_gen.report.collect import collect
-from autodiff_gen.report.data import EntryRecord, Operand, StepRecord
-from autodiff_gen.report.network import Network, Node, network_picture, shares
+from autodiff_gen.report.data import EntryRecord, ReportedOperand, StepRecord
+from autodiff_gen.report.network import LayerBox, NetworkGraph, network_picture, shares
 from autodiff_gen.report.program_report import Report
 from autodiff_gen.targets import board
 
 
 def edges(report: Report, entry: int = 0) -> list[tuple[str, str]]:
-    nodes = Network(report.entries[entry], report.parameters).nodes
+    nodes = NetworkGraph(report.entries[entry], report.parameters).nodes
     return [(nodes[o].name, node.name) for node in nodes for o in node.reads]
 
 
@@ -28,7 +28,7 @@ def test_a_chain_of_layers() -> None:
     _, report = compiled("mnist")
     assert edges(report) == [("x", "0"), ("0", "2"), ("label", "2"), ("2", "loss")]
     assert edges(report, 1) == [("x", "0"), ("0", "2"), ("2", "scores")]
-    nodes = {node.name: node for node in Network(report.entries[0], report.parameters).nodes}
+    nodes = {node.name: node for node in NetworkGraph(report.entries[0], report.parameters).nodes}
     assert {name: node.used or node.shape for name, node in nodes.items()} == {
         "x": "f32[1,784]", "0": "f32[1,32]", "label": "u8[1]", "2": "f32[1,10]", "loss": "f32[]"
     }  # fmt: skip
@@ -75,7 +75,7 @@ def called_twice(width: int) -> Report:
 
 def test_a_layer_that_is_called_twice_has_two_nodes() -> None:
     report = called_twice(32)
-    nodes = Network(report.entries[0], report.parameters).nodes
+    nodes = NetworkGraph(report.entries[0], report.parameters).nodes
     assert [(n.name, n.again) for n in nodes if n.kind == "node"] == [("a", False), ("b", False), ("a", True)]
     picture = str(network_picture(report.entries[0], report, {}))
     assert picture.count(">1,056 parameters<") == 2 and ">a, called again<" in picture
@@ -112,20 +112,22 @@ def test_values_of_parameters_make_no_line() -> None:
     report = collect(compile_model(model, "shared", None, chip, chip.ram_bytes), chip, chip.ram_bytes)
     found = [("x", "a.lin"), ("a.lin", "b"), ("b", "c.lin"), ("target", "c.lin"), ("c.lin", "loss")]
     assert edges(report) == found
-    layers = [list(n.layers) for n in Network(report.entries[0], report.parameters).nodes if n.kind == "node"]
+    layers = [
+        list(n.layers) for n in NetworkGraph(report.entries[0], report.parameters).nodes if n.kind == "node"
+    ]
     assert layers == [["a.lin", "a"], ["b"], ["c.lin", "a"]]
 
 
-def recorded(*steps: StepRecord) -> list[Node]:
+def recorded(*steps: StepRecord) -> list[LayerBox]:
     """The nodes of an entry with an input x, two outputs in no arena, and these steps."""
     types = {"small": "f32[n,2]", "scalar": "f32[]", "large": "f32[n,8]"}
     entry = EntryRecord("step", "step", steps, (), {}, (), (), "", {"x": "f32[n,8]"}, types, 0.0)
-    return Network(entry, ()).nodes
+    return NetworkGraph(entry, ()).nodes
 
 
 def step(number: str, layer: str, reads: str, writes: str) -> StepRecord:
-    def operands(names: str) -> tuple[Operand, ...]:
-        return tuple(map(Operand, names.split()))
+    def operands(names: str) -> tuple[ReportedOperand, ...]:
+        return tuple(map(ReportedOperand, names.split()))
 
     return StepRecord(number, "", layer, FORWARD, "", (), operands(reads), operands(writes), (), 1.0)
 
@@ -158,7 +160,7 @@ def test_a_state_is_no_shape_of_a_layer() -> None:
 
 def test_layers_that_one_step_computes_are_one_node() -> None:
     report = called_twice(8)
-    (node,) = (n for n in Network(report.entries[0], report.parameters).nodes if n.kind == "node")
+    (node,) = (n for n in NetworkGraph(report.entries[0], report.parameters).nodes if n.kind == "node")
     assert list(node.layers) == ["a", "b"]
     picture = str(network_picture(report.entries[0], report, {"2": 1.0, "4": 3.0}))
     assert ">144 parameters<" in picture and ">100.0 % of the time<" in picture
@@ -170,7 +172,7 @@ def test_nodes_come_after_what_they_read_and_shares_sum_to_one(name: str) -> Non
     for entry in report.entries:
         assert all(
             o < k or nodes[o].kind == "input"
-            for nodes in [Network(entry, report.parameters).nodes]
+            for nodes in [NetworkGraph(entry, report.parameters).nodes]
             for k, n in enumerate(nodes)
             for o in n.reads
         )

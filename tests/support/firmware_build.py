@@ -84,7 +84,7 @@ def support_objects(b, console="auto"):
 
 
 def program(
-    b: board.Board,
+    b: board.BoardSpec,
     tables: registry.Backends,
     kernels: Sequence[Path],
     own: Sequence[Path],

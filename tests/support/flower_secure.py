@@ -19,7 +19,7 @@ from autodiff_gen.fleet.flower.grid import LocalGrid
 from autodiff_gen.fleet.flower.secure_client import secured
 from autodiff_gen.fleet.flower.secure_server import SecureMean
 from autodiff_gen.fleet.flower.server import flower_round
-from autodiff_gen.fleet.members import Failure, Report
+from autodiff_gen.fleet.members import BoardResult, Failure
 from autodiff_gen.fleet.order import Order
 from autodiff_gen.fleet.rounds import run_round
 
@@ -69,9 +69,9 @@ class Counting:
     def __len__(self) -> int:
         return len(self._twins)
 
-    def round(self, order: Order, boards: Sequence[int]) -> Iterator[Report | Failure]:
+    def round(self, order: Order, boards: Sequence[int]) -> Iterator[BoardResult | Failure]:
         for answer in self._twins.round(order, boards):
-            assert isinstance(answer, Report)
+            assert isinstance(answer, BoardResult)
             local = replace(answer.local, instructions=answer.local.steps * (100 + answer.board))
             yield replace(answer, local=local, kind="one" if answer.board < 2 else "other")
 

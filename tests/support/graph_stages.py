@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from autodiff_gen.ir.graph import Graph
-from autodiff_gen.ir.module import Module
+from autodiff_gen.ir.module import IRModule
 from autodiff_gen.lowering.pipeline import TARGET, run
 from autodiff_gen.passes.context import Context
 
@@ -16,7 +16,7 @@ NAMES = [stage.__name__ for stage in TARGET]
 def stages(graph: Graph, until: str = LAST, after: str | None = None) -> Iterator[tuple[str, Graph]]:
     """Every stage's name and the graph after it, from the one after `after` (the first) up to `until`."""
     first = 0 if after is None else NAMES.index(after) + 1
-    for name, module in run(TARGET[first : NAMES.index(until) + 1], Module((graph,)), Context()):
+    for name, module in run(TARGET[first : NAMES.index(until) + 1], IRModule((graph,)), Context()):
         yield name, module.entries[0]
 
 

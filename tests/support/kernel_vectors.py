@@ -17,7 +17,7 @@ from autodiff_gen.ir import counter_rng
 from autodiff_gen.ir.kernel_call import Operand
 from autodiff_gen.ir.node import OPS
 from autodiff_gen.ir.op_forms import Added
-from autodiff_gen.ir.op_kinds import Call
+from autodiff_gen.ir.op_kinds import KernelOp
 from autodiff_gen.ir.strides import Strided, row_major
 from autodiff_gen.ir.types import Type, dtype
 from autodiff_gen.kernels.contract import CONTRACT, STRUCTS
@@ -58,7 +58,7 @@ def kernel_cases() -> list[KernelCase]:
     cases = [product_case(name) for name in CONTRACT if name.startswith("ge")]
     done = {c.kernel for c in cases}
     for name, op in OPS.items():
-        if isinstance(op.lower, Call) and not isinstance(op.form, Added):
+        if isinstance(op.lower, KernelOp) and not isinstance(op.form, Added):
             made = next(filter(None, (call_case(name, i) for i in range(len(op.samples)))), None)
             if made is not None and made.kernel not in done:
                 cases.append(made)
@@ -81,7 +81,7 @@ def product_case(name: str) -> KernelCase:
 def call_case(name: str, index: int) -> KernelCase | None:
     """The kernel call of an op's sample on dense operands; None where it is repeated along an axis."""
     op, made = OPS[name], case(name, index)
-    assert isinstance(op.lower, Call)
+    assert isinstance(op.lower, KernelOp)
     key = 1000 + sum(map(ord, name))
     arrays = [drawn(a.shape, key, i) if a.dtype.kind == "f" else a for i, a in enumerate(made.arrays)]
     attrs = made.sample.attrs

@@ -9,7 +9,7 @@ from typing import Any
 from autodiff_gen.ir.types import Size
 from autodiff_gen.lowering.c import c_ast as c
 from autodiff_gen.lowering.c import c_query, c_syntax
-from autodiff_gen.lowering.loops.memory import CALLER, Memory, local_array
+from autodiff_gen.lowering.loops.memory import CALLER, PointedMemory, local_array
 
 ARENA = c.Member("t", "arena")
 
@@ -21,13 +21,13 @@ def counted(variable: str, extent: Size, body: c.Statements, **how: Any) -> c.Fo
 
 @dataclass(frozen=True)
 class Pointer(c.Declare):
-    memory: Memory | None = field(default=None, compare=False)
+    memory: PointedMemory | None = field(default=None, compare=False)
 
 
 def pointer(name: str, first: int, size: int = 64, *, comment: str = "", is_float: bool = True) -> Pointer:
     """A pointer to so many elements of the arena, from number `first` on."""
     start, end = 4 * first, 4 * (first + size)
-    memory = Memory("t->arena", "t->arena", start, 4, start, end, is_float)
+    memory = PointedMemory("t->arena", "t->arena", start, 4, start, end, is_float)
     c_type = "float *" if is_float else "int32_t *"
     place = c.plus(ARENA, [c.number(first)])
     return Pointer(c_type, ((name, place),), True, comment, memory=memory)
@@ -63,7 +63,7 @@ def _term(expr: c.Expr, sign: int) -> tuple[c.Expr, int]:
 def placed(tree: c.Statements, floats: Collection[str] = ()) -> c.Statements:
     """Statements whose elements are in the arrays that these declare, and in arrays of the caller and states. floats:
     the caller's arrays of floats."""
-    known: dict[c.Expr, Memory | None] = {}
+    known: dict[c.Expr, PointedMemory | None] = {}
     for s in c_query.statements(tree):
         if isinstance(s, c.Declare) and s.is_pointer:
             known[c.Name(s.variables[0][0])] = s.memory if isinstance(s, Pointer) else None
@@ -75,10 +75,10 @@ def placed(tree: c.Statements, floats: Collection[str] = ()) -> c.Statements:
             return node
         if isinstance(node.array, c.Member):
             state = f"{node.array.pointer}->{node.array.name}"
-            memory: Memory | None = Memory(state, state, 0, 4)
+            memory: PointedMemory | None = PointedMemory(state, state, 0, 4)
         else:
             (name,) = c_query.words(node.array)
-            memory = known.get(node.array, Memory(CALLER, name, 0, 4, is_float=name in floats))
+            memory = known.get(node.array, PointedMemory(CALLER, name, 0, 4, is_float=name in floats))
         return replace(node, index=index_of(node.index), memory=memory)
 
     return c_query.rewritten(tree, change)

@@ -21,7 +21,7 @@ from autodiff_gen.ir.build import apply, apply_node, constant, make_input, make_
 from autodiff_gen.ir.graph import Graph, State
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import OPS, Value
-from autodiff_gen.ir.op_kinds import Call, Elementwise, Reduce
+from autodiff_gen.ir.op_kinds import Elementwise, KernelOp, Reduce
 from autodiff_gen.ir.types import DTYPES, Dim, Type, bound, broadcast, dtype, f32, planned_size, product
 
 BATCH = 3
@@ -338,7 +338,7 @@ class Builder:
     def called(self) -> Value:
         """A call of a kernel, by a row of its op's table; elements of earlier values in the rows' shapes."""
         names = [
-            k for k, op in OPS.items() if isinstance(op.lower, Call) and op.samples and op.vjp is not None
+            k for k, op in OPS.items() if isinstance(op.lower, KernelOp) and op.samples and op.vjp is not None
         ]
         name = self.random.choice(sorted(names))
         sample = self.random.choice(OPS[name].samples)

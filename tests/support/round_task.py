@@ -8,7 +8,7 @@ import numpy as np
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
-from autodiff_gen.device.rounds import Round, Work, shared_slots
+from autodiff_gen.device.rounds import LocalWork, Round, shared_slots
 
 RECORDS, WIDTH, CLASSES = 23, 12, 4
 
@@ -32,7 +32,7 @@ def weights_of(program, rng):
     }
 
 
-WORK = Work(steps=11, lr=0.02, seed=7)
+WORK = LocalWork(steps=11, lr=0.02, seed=7)
 
 
 def batches(library, samples, work, n=5):

@@ -11,7 +11,7 @@ from simulated_line import SimulatedLine
 from autodiff_gen.device.board import Board
 from autodiff_gen.device.frames import HELLO, Decoder
 from autodiff_gen.device.link import Link
-from autodiff_gen.fleet.linked import Line
+from autodiff_gen.fleet.linked import LinkedBoard
 
 ACCIDENTS = ("cut", "gone", "restart", "power cut", "twice", "reordered")
 
@@ -29,7 +29,7 @@ class UnreliableBoard:
         self.is_known = False
 
     def line(self, name):
-        return Line(name, "twin", self._open)
+        return LinkedBoard(name, "twin", self._open)
 
     def _open(self):
         line = SimulatedLine(self, lost=self._lost)

@@ -12,7 +12,7 @@ from flwr.serverapp import Grid
 
 from ...codegen.program import Program
 from ...errors import DataError, ToolError, counted, pip_install
-from ..members import Failure, Members, Report
+from ..members import BoardResult, Failure, Members
 from ..order import RoundSettings
 from ..rounds import Heard
 from .client import FAILED, replies
@@ -119,7 +119,7 @@ class LocalGrid(Grid):  # type: ignore[misc]
                 self.failures.append(Failure(self._clients[node][0], str(reply.error.reason)))
             yield reply
 
-    def _hear(self, answer: Report | Failure) -> None:
+    def _hear(self, answer: BoardResult | Failure) -> None:
         if isinstance(answer, Failure):
             self.failures.append(answer)
         self.heard(answer)

@@ -20,7 +20,7 @@ from ...errors import DataError, listed
 from ..counts import Counts
 from ..order import RoundSettings
 from ..rounded import rounded
-from ..rounds import Result, Weights, no_answer
+from ..rounds import RoundResult, Weights, no_answer
 from .client import ARRAYS, BOARDS, EXAMPLES, LOSS, METRICS
 from .kept_state import KeptState
 from .noting_grid import NotingGrid
@@ -60,7 +60,7 @@ class FlowerServer:
         self._state, self._out = KeptState(out, self._strategy), out
         self._last = 0  # the round whose state the strategy has
 
-    def round(self, grid: Any, number: int, weights: Weights) -> Result:
+    def round(self, grid: Any, number: int, weights: Weights) -> RoundResult:
         """Round `number`, whose state is written. Raises DataError, ToolError."""
         is_missing = self._last != number - 1 and not self._state.load(number - 1, weights)
         of_means = self._name in OF_MEANS
@@ -86,7 +86,7 @@ def flower_round(
     of_means: bool = True,
     secure: SecureMean | None = None,
     timeout: float = 3600.0,
-) -> Result:
+) -> RoundResult:
     """`buffers`: names of running statistics, which are averaged whatever the strategy does with the other weights.
     All weights after the round are floats. `of_means`: whether a client may be the mean of boards. `secure`: replies
     are masked, and the strategy gets their mean only. `timeout`: seconds until replies count as lost. Raises DataError
@@ -128,7 +128,7 @@ def flower_round(
             "options, such as eta, or --lr"
         )
     seconds = time.monotonic() - begin
-    return Result(number, made | means, boards, samples, loss, seconds, failures, accuracy, counts)
+    return RoundResult(number, made | means, boards, samples, loss, seconds, failures, accuracy, counts)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from ...codegen.program import Program
 from ...errors import DataError
 from ..members import Members
 from ..order import RoundSettings
-from ..rounds import Heard, Result, Weights
+from ..rounds import Heard, RoundResult, Weights
 from .grid import LocalGrid
 from .secure_server import SecureMean
 from .server import FlowerServer
@@ -59,7 +59,7 @@ class Simulation:
         self._server = FlowerServer(strategy, clients, drawn, program, settings, out, secure)
         self._program, self._settings = program, settings
 
-    def round(self, members: Sequence[Members], number: int, weights: Weights, heard: Heard) -> Result:
+    def round(self, members: Sequence[Members], number: int, weights: Weights, heard: Heard) -> RoundResult:
         """Round `number`. `heard` is called for each board."""
         random.seed(self._settings.seed + number)  # Flower draws nodes by Python's own generator
         grid = LocalGrid(members, self._program, self._settings, self._clients)

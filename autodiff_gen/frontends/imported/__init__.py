@@ -4,9 +4,9 @@ keep."""
 from .folder import write_folder as write_folder
 from .network import network as network
 from .problems import Problems as Problems
-from .program import Call as Call
-from .program import Frame as Frame
-from .program import Program as Program
+from .program import ImportedProgram as ImportedProgram
+from .program import ModuleFrame as ModuleFrame
+from .program import ProgramCall as ProgramCall
 from .program import ValueRef as ValueRef
 from .program import Weight as Weight
 from .program import WeightRef as WeightRef

@@ -10,9 +10,9 @@ from typing import Any
 from .modules import Inline, Invocation
 from .program import (
     CONSTANT,
-    Call,
+    ImportedProgram,
     Names,
-    Program,
+    ProgramCall,
     ValueRef,
     WeightRef,
     names,
@@ -34,25 +34,25 @@ class Statement:
 
 
 @dataclass
-class Scope:
+class ForwardScope:
     """The module whose forward is written. access: (path from, path to) -> Python text; is_module: whether a path is
     called as a module, else its items are part of this forward."""
 
     path: str
-    program: Program
+    program: ImportedProgram
     access: Callable[[str, str], str]
     is_module: Callable[[str], bool]
 
     def statements(self, invocation: Invocation) -> Iterator[Statement]:
         for item in invocation.items:
-            if isinstance(item, Call):
+            if isinstance(item, ProgramCall):
                 yield self._call(item)
             elif self.is_module(item.path):
                 yield self._module(item)
             else:
                 raise Inline(item.path)
 
-    def _call(self, call: Call) -> Statement:
+    def _call(self, call: ProgramCall) -> Statement:
         if call.layer is not None:
             head = self.access(self.path, call.layer)
         elif "{" in call.function:

@@ -17,7 +17,7 @@ from ...reading.npz import npz_of, read_npz
 from ...reading.regular import read_bytes
 from .input_names import input_names
 from .network import Arrays, arrays
-from .program import Program, ValueRef
+from .program import ImportedProgram, ValueRef
 from .source import network_source
 from .text import literal
 from .tree import checked
@@ -61,7 +61,7 @@ model = ag.Model(inputs=[{names}], targets=[], outputs={{"loss": loss}}, loss=lo
 
 
 def write_folder(
-    program: Program, name: str, folder: Path, weights_only: bool = False, force: bool = False
+    program: ImportedProgram, name: str, folder: Path, weights_only: bool = False, force: bool = False
 ) -> list[Path]:
     """Write the files; returns their paths. A model.py with another text, which somebody may have edited, stays as it
     is: nothing is written, unless `force`. weights_only: model.py is not written, and the network must have the weights
@@ -119,7 +119,7 @@ def _check_weights(files: Mapping[str, Arrays], folder: Path) -> None:
             )
 
 
-def scores_of(program: Program) -> Program:
+def scores_of(program: ImportedProgram) -> ImportedProgram:
     """The program as a loss reads it: without results that are labels beside one of floats, and without a softmax at
     its end, [batch, classes], which the cross-entropy of a model contains."""
     output = program.outputs
@@ -133,7 +133,7 @@ def scores_of(program: Program) -> Program:
     return replace(program, outputs=last.args[0])
 
 
-def model_text(program: Program) -> str:
+def model_text(program: ImportedProgram) -> str:
     """Python text of a first model: scores [batch, classes] have the cross-entropy as loss, other results the mean
     squared error, and one number is the loss itself. Empty for a network with several results, whose loss only its
     author knows."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Container
 
 from ...ir.identifiers import KEYWORDS, is_reserved
-from .program import Program, ValueRef
+from .program import ImportedProgram, ValueRef
 
 # Names of a model file, and Python's and C's own.
 TAKEN = {
@@ -27,7 +27,7 @@ TAKEN |= {"loss", "model", "module", "net", "nn", "np", "optim", "setattr", "sup
 OF_A_LOSS = {"output", "scores", "target"}  # which a model has that adds a loss
 
 
-def input_names(program: Program) -> dict[str, str]:
+def input_names(program: ImportedProgram) -> dict[str, str]:
     """The inputs' names in a model file: `net` -> net_."""
     is_loss = isinstance(program.outputs, ValueRef) and program.shapes[program.outputs.name] == ()
     taken = TAKEN if is_loss else TAKEN | OF_A_LOSS

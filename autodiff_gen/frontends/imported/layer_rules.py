@@ -11,12 +11,12 @@ from typing import Any
 
 from ... import functional as F
 from ... import nn
-from .program import Call, Shape
+from .program import ProgramCall, Shape
 from .text import literal
 
 
 @dataclass(frozen=True)
-class Layer:
+class LayerCall:
     """class_name: of nn; options: of its constructor; inputs: of its call; weights: by attribute; evaluated: whether it
     is in evaluation mode while the model trains."""
 
@@ -59,7 +59,7 @@ def parameters_of(function: Callable[..., Any]) -> tuple[inspect.Parameter, ...]
     return tuple(inspect.signature(function).parameters.values())
 
 
-def arguments_of(call: Call) -> dict[str, Any]:
+def arguments_of(call: ProgramCall) -> dict[str, Any]:
     """All arguments of a call by name, defaults included."""
     if call.function in RECURRENT:
         return dict(zip(("input", "hx", "weights"), call.args, strict=True)) | dict(call.options)
@@ -71,16 +71,16 @@ def arguments_of(call: Call) -> dict[str, Any]:
 # Layers with weights: (arguments, shape of a reference) -> layer
 
 
-def _linear(a: dict[str, Any], shape: Callable[[Any], Shape]) -> Layer:
+def _linear(a: dict[str, Any], shape: Callable[[Any], Shape]) -> LayerCall:
     out_features, in_features = shape(a["weight"])
     sizes = {"in_features": in_features, "out_features": out_features, "bias": a["bias"] is not None}
-    return Layer("Linear", sizes, (a["input"],), _pick(a, "weight", "bias"))
+    return LayerCall("Linear", sizes, (a["input"],), _pick(a, "weight", "bias"))
 
 
-def _conv(class_name: str) -> Callable[..., Layer]:
+def _conv(class_name: str) -> Callable[..., LayerCall]:
     transposed = "Transpose" in class_name
 
-    def build(a: dict[str, Any], shape: Callable[[Any], Shape]) -> Layer:
+    def build(a: dict[str, Any], shape: Callable[[Any], Shape]) -> LayerCall:
         first, second, *kernel = shape(a["weight"])
         own = _pick(a, "stride", "padding", "dilation", "groups")
         if transposed:
@@ -89,13 +89,13 @@ def _conv(class_name: str) -> Callable[..., Layer]:
         inputs, outputs = (first, second * a["groups"]) if transposed else (second * a["groups"], first)
         sizes = {"in_channels": inputs, "out_channels": outputs, "kernel_size": tuple(kernel)}
         options = {**sizes, **own, "bias": a["bias"] is not None}
-        return Layer(class_name, options, (a["input"],), _pick(a, "weight", "bias"))
+        return LayerCall(class_name, options, (a["input"],), _pick(a, "weight", "bias"))
 
     return build
 
 
-def _running(class_name: str, mode: str) -> Callable[..., Layer | None]:
-    def build(a: dict[str, Any], shape: Callable[[Any], Shape]) -> Layer | None:
+def _running(class_name: str, mode: str) -> Callable[..., LayerCall | None]:
+    def build(a: dict[str, Any], shape: Callable[[Any], Shape]) -> LayerCall | None:
         weights = _pick(a, "weight", "bias", "running_mean", "running_var")
         some = next((w for w in weights.values() if w is not None), None)
         ndim, tracks = len(shape(a["input"])), a["running_mean"] is not None
@@ -108,7 +108,7 @@ def _running(class_name: str, mode: str) -> Callable[..., Layer | None]:
             "track_running_stats": tracks,
             **_pick(a, "momentum", "eps"),
         }
-        return Layer(
+        return LayerCall(
             f"{class_name}{'2d' if ndim == 4 else '1d'}",
             options,
             (a["input"],),
@@ -119,40 +119,40 @@ def _running(class_name: str, mode: str) -> Callable[..., Layer | None]:
     return build
 
 
-def _layer_norm(a: dict[str, Any], shape: Callable[[Any], Shape]) -> Layer | None:
+def _layer_norm(a: dict[str, Any], shape: Callable[[Any], Shape]) -> LayerCall | None:
     if a["weight"] is None:
         return None
     options = {**_pick(a, "normalized_shape", "eps"), "bias": a["bias"] is not None}
-    return Layer("LayerNorm", options, (a["input"],), _pick(a, "weight", "bias"))
+    return LayerCall("LayerNorm", options, (a["input"],), _pick(a, "weight", "bias"))
 
 
-def _rms_norm(a: dict[str, Any], shape: Callable[[Any], Shape]) -> Layer | None:
+def _rms_norm(a: dict[str, Any], shape: Callable[[Any], Shape]) -> LayerCall | None:
     options = _pick(a, "normalized_shape", "eps")
-    return None if a["weight"] is None else Layer("RMSNorm", options, (a["input"],), _pick(a, "weight"))
+    return None if a["weight"] is None else LayerCall("RMSNorm", options, (a["input"],), _pick(a, "weight"))
 
 
-def _group_norm(a: dict[str, Any], shape: Callable[[Any], Shape]) -> Layer | None:
+def _group_norm(a: dict[str, Any], shape: Callable[[Any], Shape]) -> LayerCall | None:
     if a["weight"] is None:
         return None
     options = {"num_channels": shape(a["weight"])[0], "bias": a["bias"] is not None}
-    return Layer(
+    return LayerCall(
         "GroupNorm", options | _pick(a, "num_groups", "eps"), (a["input"],), _pick(a, "weight", "bias")
     )
 
 
-def _embedding(a: dict[str, Any], shape: Callable[[Any], Shape]) -> Layer:
+def _embedding(a: dict[str, Any], shape: Callable[[Any], Shape]) -> LayerCall:
     sizes = dict(zip(("num_embeddings", "embedding_dim"), shape(a["weight"]), strict=True))
-    return Layer("Embedding", sizes | _pick(a, "padding_idx"), (a["input"],), _pick(a, "weight"))
+    return LayerCall("Embedding", sizes | _pick(a, "padding_idx"), (a["input"],), _pick(a, "weight"))
 
 
-def _prelu(a: dict[str, Any], shape: Callable[[Any], Shape]) -> Layer:
-    return Layer("PReLU", {"num_parameters": shape(a["weight"])[0]}, (a["input"],), _pick(a, "weight"))
+def _prelu(a: dict[str, Any], shape: Callable[[Any], Shape]) -> LayerCall:
+    return LayerCall("PReLU", {"num_parameters": shape(a["weight"])[0]}, (a["input"],), _pick(a, "weight"))
 
 
-def _recurrent(class_name: str) -> Callable[..., Layer]:
+def _recurrent(class_name: str) -> Callable[..., LayerCall]:
     """weights: of each layer and direction weight_ih, weight_hh and, with biases, bias_ih and bias_hh."""
 
-    def build(a: dict[str, Any], shape: Callable[[Any], Shape]) -> Layer:
+    def build(a: dict[str, Any], shape: Callable[[Any], Shape]) -> LayerCall:
         directions = 2 if a["bidirectional"] else 1
         roles = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")[: 4 if a["bias"] else 2]
         suffixes = [f"_l{k}{s}" for k in range(a["num_layers"]) for s in ("", "_reverse")[:directions]]
@@ -165,19 +165,19 @@ def _recurrent(class_name: str) -> Callable[..., Layer]:
         if class_name == "GRU":
             own["reset_after"] = a.get("reset_after", True)
         evaluated = not a["training"] and a["dropout"] > 0
-        return Layer(class_name, sizes | own, _with_state(a), weights, evaluated)
+        return LayerCall(class_name, sizes | own, _with_state(a), weights, evaluated)
 
     return build
 
 
-def _cell(class_name: str) -> Callable[..., Layer]:
+def _cell(class_name: str) -> Callable[..., LayerCall]:
     """weights: weight_ih, weight_hh and, with biases, bias_ih and bias_hh."""
 
-    def build(a: dict[str, Any], shape: Callable[[Any], Shape]) -> Layer:
+    def build(a: dict[str, Any], shape: Callable[[Any], Shape]) -> LayerCall:
         weights = dict(zip(("weight_ih", "weight_hh", "bias_ih", "bias_hh"), a["weights"], strict=False))
         sizes = {"input_size": shape(a["weights"][0])[1], "hidden_size": shape(a["weights"][1])[1]}
         options = {**sizes, "bias": len(weights) == 4, "nonlinearity": a.get("nonlinearity", "tanh")}
-        return Layer(class_name, options, _with_state(a), weights)
+        return LayerCall(class_name, options, _with_state(a), weights)
 
     return build
 
@@ -194,7 +194,7 @@ def _pick(a: Mapping[str, Any], *names: str) -> dict[str, Any]:
 # Functions that are layers only: (input, hx, weights) and the options of the layer.
 RECURRENT = ("gru", "lstm", "rnn", "gru_cell", "lstm_cell", "rnn_cell")
 
-WEIGHTED: Mapping[str, Callable[..., Layer | None]] = {
+WEIGHTED: Mapping[str, Callable[..., LayerCall | None]] = {
     "linear": _linear,
     "conv1d": _conv("Conv1d"),
     "conv2d": _conv("Conv2d"),

@@ -14,8 +14,18 @@ from typing import Any, TypeAlias
 from ... import functional as F
 from ... import nn
 from ...errors import ModelError
-from .layer_rules import RECURRENT, WEIGHTED, Layer, arguments_of, parameters_of
-from .program import Call, Program, Shape, ValueRef, WeightRef, around, chains, owner, weights_of_modules
+from .layer_rules import RECURRENT, WEIGHTED, LayerCall, arguments_of, parameters_of
+from .program import (
+    ImportedProgram,
+    ProgramCall,
+    Shape,
+    ValueRef,
+    WeightRef,
+    around,
+    chains,
+    owner,
+    weights_of_modules,
+)
 
 Held: TypeAlias = Mapping[str, set[str]]  # names of weights by the path of each module around them
 TRACKED = "num_batches_tracked"  # a buffer of normalisation layers that no function reads
@@ -67,7 +77,7 @@ PLAIN = {
 } | {"interpolate": "Upsample"}
 
 
-def _plain(call: Call) -> Layer | None:
+def _plain(call: ProgramCall) -> LayerCall | None:
     """The layer of a call without weights."""
     class_name = PLAIN.get(call.function.replace("_", ""))
     if class_name is None or any(isinstance(r, WeightRef) for r in call.references):
@@ -79,10 +89,10 @@ def _plain(call: Call) -> Layer | None:
     function = {p.name: p.default for p in parameters_of(getattr(F, call.function))}
     if any(value != function[name] for name, value in given.items() if name not in known):
         return None
-    return Layer(class_name, given, (input,), {}, not training)
+    return LayerCall(class_name, given, (input,), {}, not training)
 
 
-def with_layers(program: Program) -> Program:
+def with_layers(program: ImportedProgram) -> ImportedProgram:
     """The program with layers in place of calls; unused calls and weights are left out. Raises ModelError for a
     function that only layers have, if its weights do not make one layer."""
     calls = program.live
@@ -130,7 +140,7 @@ def with_layers(program: Program) -> Program:
     )
 
 
-def _adds_a_batch(call: Call, calls: Sequence[Call]) -> bool:
+def _adds_a_batch(call: ProgramCall, calls: Sequence[ProgramCall]) -> bool:
     """Whether the module of a call adds an axis to its own input."""
     input, *_ = call.args
     return any(
@@ -140,8 +150,12 @@ def _adds_a_batch(call: Call, calls: Sequence[Call]) -> bool:
 
 
 def _found(
-    call: Call, program: Program, sizes: Counter[tuple[str, ...]], weights: Held, with_tied: Held
-) -> tuple[str, Layer] | None:
+    call: ProgramCall,
+    program: ImportedProgram,
+    sizes: Counter[tuple[str, ...]],
+    weights: Held,
+    with_tied: Held,
+) -> tuple[str, LayerCall] | None:
     """The path and the layer of a call. weights: the names of each module's weights; with_tied: these names and the
     names of weights that are tied to another weight."""
     inner = call.frames[-1] if call.frames and sizes[chains(call.frames)[-1]] == 1 else None
@@ -171,7 +185,7 @@ def _found(
     )
 
 
-def _matches(path: str, refs: Mapping[str, WeightRef], program: Program, weights: Held) -> bool:
+def _matches(path: str, refs: Mapping[str, WeightRef], program: ImportedProgram, weights: Held) -> bool:
     """Whether these are all weights of the module."""
     held = weights.get(path, set()) - {f"{path}.{TRACKED}"}
     same = all(program.tied.get(f"{path}.{key}", f"{path}.{key}") == ref.name for key, ref in refs.items())
@@ -179,7 +193,7 @@ def _matches(path: str, refs: Mapping[str, WeightRef], program: Program, weights
     return same and held == {f"{path}.{key}" for key in refs}
 
 
-def _called(call: Call, path: str, layer: Layer) -> Call:
+def _called(call: ProgramCall, path: str, layer: LayerCall) -> ProgramCall:
     """The call of a layer."""
     frames = tuple(frame for frame in call.frames if frame.path != path)
     return replace(call, function="", layer=path, args=layer.inputs, options={}, frames=frames)

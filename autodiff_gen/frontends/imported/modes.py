@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from .layers import with_layers
-from .program import Program
+from .program import ImportedProgram
 
 SHOWN = 3  # layers of a class that are named
 
 
-def evaluation_note(program: Program) -> str | None:
+def evaluation_note(program: ImportedProgram) -> str | None:
     """The layers that stay in evaluation mode while the model trains, by class, and how to change that; None without
     such layers."""
     program = with_layers(program)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from .program import (
     CONSTANT,
-    Call,
-    Program,
+    ImportedProgram,
+    ProgramCall,
     ValueRef,
     WeightRef,
     chains,
@@ -33,14 +33,14 @@ class Invocation:
 
     path: str
     class_name: str
-    items: list[Call | Invocation] = field(default_factory=list)
+    items: list[ProgramCall | Invocation] = field(default_factory=list)
     inputs: list[ValueRef | WeightRef] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
 
     @property
-    def calls(self) -> Iterator[Call]:
+    def calls(self) -> Iterator[ProgramCall]:
         for item in self.items:
-            if isinstance(item, Call):
+            if isinstance(item, ProgramCall):
                 yield item
             else:
                 yield from item.calls
@@ -59,7 +59,7 @@ def is_below(path: str, module: str) -> bool:
     return not module or path == module or path.startswith(f"{module}.")
 
 
-def invocation_tree(program: Program, inline: set[str]) -> Invocation:
+def invocation_tree(program: ImportedProgram, inline: set[str]) -> Invocation:
     """The call of the network, with the calls of modules inside; modules in `inline` are dissolved. Raises Inline for a
     module whose calls are interrupted by others, and for one that a module calls without having it."""
     root = Invocation("", program.class_name)
@@ -84,7 +84,7 @@ def invocation_tree(program: Program, inline: set[str]) -> Invocation:
     return root
 
 
-def _connect(root: Invocation, program: Program) -> None:
+def _connect(root: Invocation, program: ImportedProgram) -> None:
     """Set the inputs and outputs of each invocation."""
     last: dict[str, int] = {}
     calls = list(root.calls)
@@ -107,7 +107,9 @@ def _connect(root: Invocation, program: Program) -> None:
     root.outputs = [ref.name for ref in references(program.outputs)]
 
 
-def outside(calls: Sequence[Call], path: str, program: Program, made: set[str]) -> list[ValueRef | WeightRef]:
+def outside(
+    calls: Sequence[ProgramCall], path: str, program: ImportedProgram, made: set[str]
+) -> list[ValueRef | WeightRef]:
     """The values and weights that the calls of a module read and that are neither made in it nor its own."""
     found: dict[ValueRef | WeightRef, None] = {}
     for call in calls:

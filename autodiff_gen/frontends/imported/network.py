@@ -24,7 +24,7 @@ from ...ir.types import Dim
 from ...reading.limits import DEPTH
 from .input_names import input_names
 from .problems import importing
-from .program import CONSTANT, Program, ValueRef, references
+from .program import CONSTANT, ImportedProgram, ValueRef, references
 from .source import network_source
 from .text import OF_MODULES
 from .tree import BUILTINS, checked
@@ -33,7 +33,7 @@ Arrays = Mapping[str, NDArray[Any]]
 BATCH = 4  # of the call that checks the network
 
 
-def network(program: Program, name: str) -> nn.Module:
+def network(program: ImportedProgram, name: str) -> nn.Module:
     """The network with its weights. name: the original's, for messages. Raises ModelError for calls that our
     functions reject, for results of other shapes than the original's, and for weights that are not finite."""
     with importing(name):
@@ -50,7 +50,7 @@ def network(program: Program, name: str) -> nn.Module:
     return net
 
 
-def _check_names(program: Program, name: str) -> None:
+def _check_names(program: ImportedProgram, name: str) -> None:
     """Raises ModelError for a weight with the name of an attribute of every module, and for modules that are in others
     more often than the limit allows."""
     for weight, own in program.weights.items():
@@ -63,7 +63,7 @@ def _check_names(program: Program, name: str) -> None:
     DEPTH.check(deepest, f"{name}: its tree of modules", ModelError)
 
 
-def arrays(program: Program) -> tuple[Arrays, Arrays]:
+def arrays(program: ImportedProgram) -> tuple[Arrays, Arrays]:
     """The state_dict, and the constants, by name."""
     own = {n: w.array for n, w in program.weights.items() if w.role != CONSTANT}
     return own, {n: w.array for n, w in program.weights.items() if w.role == CONSTANT}
@@ -92,7 +92,7 @@ def execute(code: CodeType, names: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
-def _check(net: nn.Module, program: Program, name: str) -> None:
+def _check(net: nn.Module, program: ImportedProgram, name: str) -> None:
     """Call the network once."""
     inputs, shown = [], input_names(program)
     for k, dtype in program.inputs.items():

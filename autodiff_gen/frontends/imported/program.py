@@ -1,12 +1,12 @@
 """An imported network as a list of calls of our functions: every importer converts its file to it, and model.py is
 printed from it.
 
-    Program(
+    ImportedProgram(
         inputs={"x": "f32"},
         outputs=(ValueRef("y"),),
         calls=[
-            Call("linear", (ValueRef("x"), WeightRef("fc.weight"), WeightRef("fc.bias")), results=("h",)),
-            Call("relu", (ValueRef("h"),), results=("y",)),
+            ProgramCall("linear", (ValueRef("x"), WeightRef("fc.weight"), WeightRef("fc.bias")), results=("h",)),
+            ProgramCall("relu", (ValueRef("h"),), results=("y",)),
         ],
         weights={"fc.weight": Weight(array), "fc.bias": Weight(array)},
         shapes={"x": (None, 4), "h": (None, 3), "y": (None, 3)},
@@ -42,12 +42,12 @@ class ValueRef:
 
 @dataclass(frozen=True)
 class WeightRef:
-    """The parameter, buffer or constant of that name in `Program.weights`."""
+    """The parameter, buffer or constant of that name in `ImportedProgram.weights`."""
 
     name: str
 
 
-class Frame(NamedTuple):
+class ModuleFrame(NamedTuple):
     """A module that was active at a call. path: its name in the outermost module, "features.0"; instance: distinguishes
     the calls of one module, such as "features.0@1"; class_name: the class of the original, without its package."""
 
@@ -87,7 +87,7 @@ def _is_form(function: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Call:
+class ProgramCall:
     """results = function(*args, **options).
 
     function: a name of `functional`; or an expression with the arguments in braces, such as "{} + {}" or "{}.shape[0]";
@@ -100,7 +100,7 @@ class Call:
     args: tuple[Any, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
     results: Names = ()
-    frames: tuple[Frame, ...] = ()
+    frames: tuple[ModuleFrame, ...] = ()
     source: str = ""
     op: str = ""
     layer: str | None = None
@@ -116,7 +116,7 @@ class Call:
 
 
 @dataclass
-class Program:
+class ImportedProgram:
     """inputs: their dtypes by name; outputs: values, in nested tuples if the network returns such; weights: by name in
     the state_dict, in its order; shapes: of values by name, where they are known; tied: the name of a weight that is
     another one -> the name of the other; views: the name of a weight that shows elements of another one, as its
@@ -127,7 +127,7 @@ class Program:
 
     inputs: dict[str, str]
     outputs: Any
-    calls: list[Call]
+    calls: list[ProgramCall]
     weights: dict[str, Weight]
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     tied: Mapping[str, str] = field(default_factory=dict)
@@ -141,7 +141,7 @@ class Program:
     integers: frozenset[str] = frozenset()
 
     @property
-    def live(self) -> list[Call]:
+    def live(self) -> list[ProgramCall]:
         """The calls that outputs depend on."""
         needed = {ref.name for ref in references(self.outputs) if isinstance(ref, ValueRef)}
         found = []
@@ -152,7 +152,7 @@ class Program:
         return found[::-1]
 
 
-def frozen_after_detach(program: Program) -> Program:
+def frozen_after_detach(program: ImportedProgram) -> ImportedProgram:
     """The program without the training of parameters that outputs depend on only through detached values: no gradient
     reaches them, so PyTorch's optimizers leave them as they are."""
     needed = set(references(program.outputs))  # by gradients
@@ -195,7 +195,7 @@ def weights_of_modules(weights: Iterable[str]) -> dict[str, set[str]]:
     return found
 
 
-def chains(frames: Sequence[Frame]) -> list[tuple[str, ...]]:
+def chains(frames: Sequence[ModuleFrame]) -> list[tuple[str, ...]]:
     """For each frame its instance after those around it: one call of a module in one call of the module around it."""
     return [tuple(frame.instance for frame in frames[: k + 1]) for k in range(len(frames))]
 

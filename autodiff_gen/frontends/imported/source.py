@@ -21,10 +21,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ... import nn
-from .body import Scope
+from .body import ForwardScope
 from .layers import with_layers
 from .modules import Inline, Invocation, invocation_tree
-from .program import BUFFER, CONSTANT, Program, ValueRef, around, owner
+from .program import BUFFER, CONSTANT, ImportedProgram, ValueRef, around, owner
 from .text import (
     Nested,
     Text,
@@ -61,7 +61,7 @@ RESERVED |= {"float", "getattr", "self", "setattr", "super"}
 
 
 @dataclass
-class Form:
+class WrittenModule:
     """How a module is written. text: the constructor of a layer, or the class."""
 
     kind: str
@@ -69,7 +69,7 @@ class Form:
     children: dict[str, str] = field(default_factory=dict)  # name -> path
 
 
-def network_source(program: Program) -> tuple[str, Program]:
+def network_source(program: ImportedProgram) -> tuple[str, ImportedProgram]:
     """Python text that defines `net`, where `constants` is a mapping of the program's constants; and the program with
     layers, whose weights are the weights of net."""
     program = with_layers(program)
@@ -98,7 +98,7 @@ def _are_numbered(children: Mapping[str, object]) -> bool:
 
 
 class _Source:
-    def __init__(self, program: Program, inline: set[str]) -> None:
+    def __init__(self, program: ImportedProgram, inline: set[str]) -> None:
         self.program, self.inline = program, inline
         self.root = invocation_tree(program, inline)
         self.invocations: dict[str, list[Invocation]] = {"": [self.root]}
@@ -106,7 +106,7 @@ class _Source:
             self.invocations.setdefault(node.path, []).append(node)
         self.children = self._children()
         self.classes: dict[str, str] = {}  # text -> name
-        self.forms: dict[str, Form] = {}
+        self.forms: dict[str, WrittenModule] = {}
         for path in sorted(self.children, key=lambda p: -len(p.split(".")) if p else 1):
             self.forms[path] = self._form(path)
 
@@ -127,21 +127,21 @@ class _Source:
 
     # Forms, innermost first
 
-    def _form(self, path: str) -> Form:
+    def _form(self, path: str) -> WrittenModule:
         if path in self.program.layers:
-            return Form(LAYER, self.program.layers[path])
+            return WrittenModule(LAYER, self.program.layers[path])
         children, own = self.children[path], self._own(path)
         if _are_numbered(children):
             last = max(map(int, children))
             children = {str(k): children.get(str(k), "") for k in range(last + 1)}
         nodes = self.invocations.get(path, [])
         if nodes and not own and all(self._is_chain(node, children) for node in nodes):
-            return Form(SEQUENTIAL, children=children)
+            return WrittenModule(SEQUENTIAL, children=children)
         if not nodes and not own and _are_numbered(children):
-            return Form(LIST, children=children)
+            return WrittenModule(LIST, children=children)
         plain = all(map(is_attribute, children))
         if not nodes and not own and not (plain and OF_DICTIONARIES.intersection(children)):
-            return Form(DICT, children=children)
+            return WrittenModule(DICT, children=children)
         each: list[Invocation | None] = [*nodes] or [None]
         texts = {self._class(path, node, children, own) for node in each}
         if len(texts) > 1:
@@ -153,7 +153,7 @@ class _Source:
             taken = RESERVED.union(self.classes.values())
             names = (wanted, *(f"{wanted}{k}" for k in range(2, len(taken) + 3)))
             self.classes[text] = next(name for name in names if name not in taken)
-        return Form(CLASS, self.classes[text], children)
+        return WrittenModule(CLASS, self.classes[text], children)
 
     def _own(self, path: str) -> dict[str, str]:
         """The weights of a module itself, by attribute."""
@@ -200,7 +200,7 @@ class _Source:
                 found.append(f"        {assignment('self', name, self._stored(weight))}")
             found.append("")
         if node is not None:
-            scope = Scope(path, self.program, self._access, lambda p: p not in self.inline)
+            scope = ForwardScope(path, self.program, self._access, lambda p: p not in self.inline)
             outputs: Any = tuple(map(ValueRef, node.outputs))
             outputs = outputs[0] if len(outputs) == 1 else outputs
             found += scope.forward(node, self.program.outputs if node is self.root else outputs)

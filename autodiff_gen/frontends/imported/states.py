@@ -11,12 +11,12 @@ from typing import Any
 
 from ...errors import quoted
 from .problems import Rejected
-from .program import BUFFER, PARAMETER, Call, Program, ValueRef, WeightRef
+from .program import BUFFER, PARAMETER, ImportedProgram, ProgramCall, ValueRef, WeightRef
 
 STORED = "F.with_updates("  # the call that stores them
 
 
-def with_states(program: Program, updates: Mapping[str, Any], name: str) -> Program:
+def with_states(program: ImportedProgram, updates: Mapping[str, Any], name: str) -> ImportedProgram:
     """The program whose results store these new values. Raises Rejected for a parameter that is trained."""
     if not updates:
         return program
@@ -41,7 +41,7 @@ def with_states(program: Program, updates: Mapping[str, Any], name: str) -> Prog
         made = f"{result.name}.stored"
         if made not in done:
             done.add(made)
-            calls.append(Call(function, (result, *pairs), results=(made,)))
+            calls.append(ProgramCall(function, (result, *pairs), results=(made,)))
             shapes[made] = shapes[result.name]
         return ValueRef(made)
 
@@ -49,7 +49,7 @@ def with_states(program: Program, updates: Mapping[str, Any], name: str) -> Prog
     return replace(program, calls=calls, outputs=outputs, shapes=shapes, weights=weights, updates=updates)
 
 
-def without_states(program: Program) -> Program:
+def without_states(program: ImportedProgram) -> ImportedProgram:
     """The program before `with_states`."""
     of = {ValueRef(c.results[0]): c.args[0] for c in program.calls if c.function.startswith(STORED)}
 

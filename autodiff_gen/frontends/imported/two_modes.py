@@ -25,9 +25,9 @@ from .layer_rules import RECURRENT, parameters_of
 from .program import (
     CONSTANT,
     PARAMETER,
-    Call,
-    Frame,
-    Program,
+    ImportedProgram,
+    ModuleFrame,
+    ProgramCall,
     Shape,
     ValueRef,
     WeightRef,
@@ -44,7 +44,7 @@ class Different(ModelError):
     """The two programs are not of one network. The message continues "as in evaluation mode"."""
 
 
-def in_two_modes(training: Program, evaluation: Program) -> Program:
+def in_two_modes(training: ImportedProgram, evaluation: ImportedProgram) -> ImportedProgram:
     """The program that computes `training` and `evaluation` in the two modes. Flags in `evaluation` hold as they are:
     True takes the statistics of the batch. Raises Different."""
     made = _Merge(without_states(training), _of_batches(without_states(evaluation))).run()
@@ -54,16 +54,16 @@ def in_two_modes(training: Program, evaluation: Program) -> Program:
 
 
 class _Merge:
-    def __init__(self, training: Program, evaluation: Program) -> None:
+    def __init__(self, training: ImportedProgram, evaluation: ImportedProgram) -> None:
         self.training, self.evaluation = training, evaluation
         self.weights = dict(training.weights)
         self.shapes: dict[str, Shape] = dict(training.shapes)
-        self.calls: list[Call] = []
+        self.calls: list[ProgramCall] = []
         self.here: dict[Any, Any] = {}  # references of the evaluation program -> in the merged one
         self.chosen: dict[tuple[Any, Any], ValueRef] = {}
         self.sizes = Counter(chain for call in training.calls for chain in chains(call.frames))
 
-    def run(self) -> Program:
+    def run(self) -> ImportedProgram:
         self._add_weights()
         ours, theirs = self.training.calls, self.evaluation.calls
         matcher = SequenceMatcher(None, list(map(_key, ours)), list(map(_key, theirs)), autojunk=False)
@@ -111,7 +111,7 @@ class _Merge:
                 self.weights[name] = replace(weight, trained=False)
             self.weights.setdefault(new, weight)
 
-    def _both(self, ours: Call, theirs: Call) -> None:
+    def _both(self, ours: ProgramCall, theirs: ProgramCall) -> None:
         """One call for both modes if they differ only in tensors of the same shapes."""
         args, options = self._mapped(theirs.args), self._mapped_options(theirs)
         named = [k for k in ours.options if k not in FLAGS]
@@ -129,7 +129,7 @@ class _Merge:
         of_both = zip(names(theirs.results), names(ours.results), strict=True)
         self.here.update((ValueRef(e), ValueRef(t)) for e, t in of_both)
 
-    def _evaluated(self, call: Call) -> None:
+    def _evaluated(self, call: ProgramCall) -> None:
         """A call of evaluation mode only."""
         for name in names(call.results):
             new = next(n for k in count() if (n := f"{name}.evaluated{k or ''}") not in self.shapes)
@@ -149,7 +149,7 @@ class _Merge:
         """An argument of the evaluation program in references of the merged one."""
         return _replaced(given, lambda ref: self.here.get(ref, ref))
 
-    def _mapped_options(self, call: Call) -> dict[str, Any]:
+    def _mapped_options(self, call: ProgramCall) -> dict[str, Any]:
         return {k: self._mapped(v) for k, v in call.options.items()}
 
     def _are_alike(self, ours: Any, theirs: Any) -> bool:
@@ -173,7 +173,7 @@ class _Merge:
             return tuple(self.weights[ref.name].array.shape)
         return self.shapes.get(ref.name)
 
-    def _choose(self, ours: Any, theirs: Any, frames: tuple[Frame, ...]) -> Any:
+    def _choose(self, ours: Any, theirs: Any, frames: tuple[ModuleFrame, ...]) -> Any:
         """An argument for both modes: where the values of training and evaluation mode differ, `by_mode` chooses."""
         if type(ours) in (tuple, list):
             return type(ours)(
@@ -185,24 +185,24 @@ class _Merge:
         if pair not in self.chosen:
             name = next(n for k in count() if (n := f"{ours.name}.chosen{k or ''}") not in self.shapes)
             self.shapes[name] = self._shape(ours) or ()
-            self.calls.append(Call("by_mode", pair, results=(name,), frames=frames))
+            self.calls.append(ProgramCall("by_mode", pair, results=(name,), frames=frames))
             self.chosen[pair] = ValueRef(name)
         return self.chosen[pair]
 
 
-def _parameters(call: Call) -> Mapping[str, inspect.Parameter]:
+def _parameters(call: ProgramCall) -> Mapping[str, inspect.Parameter]:
     """The parameters of the function by name; none for an expression or a layer."""
     if not call.function.isidentifier() or call.function in RECURRENT:
         return {}
     return {p.name: p for p in parameters_of(getattr(F, call.function))}
 
 
-def _places(call: Call, wanted: tuple[str, ...]) -> list[int]:
+def _places(call: ProgramCall, wanted: tuple[str, ...]) -> list[int]:
     """The positions of arguments of these names."""
     return [k for k, name in enumerate(_parameters(call)) if name in wanted and k < len(call.args)]
 
 
-def _is_of_batch(call: Call) -> bool:
+def _is_of_batch(call: ProgramCall) -> bool:
     """Whether a function takes the statistics of the batch, as a flag of evaluation mode says."""
     for k, (name, parameter) in enumerate(_parameters(call).items()):
         if name in FLAGS:
@@ -211,7 +211,7 @@ def _is_of_batch(call: Call) -> bool:
     return False
 
 
-def _of_batches(program: Program) -> Program:
+def _of_batches(program: ImportedProgram) -> ImportedProgram:
     """The program of evaluation mode, where a flag that is True takes the statistics of the batch."""
     of: dict[Any, Any] = {}
     calls = []
@@ -238,7 +238,7 @@ def _replaced(given: Any, new: Callable[[Any], Any]) -> Any:
     return type(given)(_replaced(part, new) for part in given) if type(given) in (tuple, list) else given
 
 
-def _key(call: Call) -> Any:
+def _key(call: ProgramCall) -> Any:
     """A key that two calls share if they may be merged."""
 
     def of(given: Any) -> Any:

@@ -20,16 +20,16 @@ from ...reading.limits import MEMORY, NODES
 from ...reading.memory import limited_memory
 from ..imported.input_names import identifier
 from ..imported.problems import DAMAGED, MALFORMED, Problems, importing
-from ..imported.program import Program, ValueRef
+from ..imported.program import ImportedProgram, ValueRef
 from ..imported.rules import Unsupported
 from . import folding
 from .elementwise import ELEMENTWISE
-from .folding import Constant
-from .graph import Node, attributes_of, expand, inputs_of, roles_of, unread
-from .loops import MOST, Body, renamed
+from .folding import ConstantTensor
+from .graph import OnnxNode, attributes_of, expand, inputs_of, roles_of, unread
+from .loops import MOST, LoopBody, renamed
 from .table import TABLE
-from .tying import Origin, tied
-from .values import Values
+from .tying import WeightOrigin, tied
+from .values import OnnxValues
 
 # Ops without a rule -> their names in torch, for the alternatives that messages tell.
 ALSO = {
@@ -47,13 +47,13 @@ COMPUTED -= {"Cast", "CastLike", "Identity"}
 LARGEST_BATCH = 4  # of the values on which calls are made
 
 
-def convert(model: Any, name: str) -> Program:
+def convert(model: Any, name: str) -> ImportedProgram:
     """The program in our functions. Raises ModelError that lists all ops without counterpart.
 
     An op that cannot be converted is replaced by the ops that define it in ONNX, if there are any.
     """
     with importing(name), limited_memory(name, ModelError, model.ByteSize()):
-        first = Conversion(model, name)
+        first = OnnxConversion(model, name)
         try:
             return _with_shared_weights(first)
         except ModelError:
@@ -61,18 +61,18 @@ def convert(model: Any, name: str) -> Program:
             if expanded is None:
                 raise
             with contextlib.suppress(ModelError):
-                return _with_shared_weights(Conversion(expanded, name))
+                return _with_shared_weights(OnnxConversion(expanded, name))
             raise
 
 
-def _with_shared_weights(first: Conversion) -> Program:
+def _with_shared_weights(first: OnnxConversion) -> ImportedProgram:
     """The program of a conversion; of a second one if initializers are read in several layouts."""
     program = first.run()
     names = tied(first.uses)
-    return Conversion(first.model, first.name, names).run() if names else program
+    return OnnxConversion(first.model, first.name, names).run() if names else program
 
 
-class Conversion(Values):
+class OnnxConversion(OnnxValues):
     """The conversion of one graph."""
 
     def __init__(self, model: Any, name: str, tied: Mapping[str, str] | None = None) -> None:
@@ -88,7 +88,7 @@ class Conversion(Values):
         self.unknown: set[str] = set()  # results of nodes that are problems
         self.joined: set[str] = set()  # results of nodes that the call of an earlier one computes too
 
-    def run(self) -> Program:
+    def run(self) -> ImportedProgram:
         graph = self.model.graph
         self._read_constants(graph.initializer, roles_of(graph))
         self._read_inputs([i for i in graph.input if i.name not in self.known])
@@ -101,7 +101,7 @@ class Conversion(Values):
             for n, v in self.values.items()
             if isinstance(v, Value)
         }
-        return Program(
+        return ImportedProgram(
             self.inputs,
             outputs[0] if len(outputs) == 1 else outputs,
             self.calls,
@@ -121,8 +121,10 @@ class Conversion(Values):
             origin = None
             if role is not False and array.dtype == np.float32 and array.size > 1:
                 places = np.arange(self.elements, self.elements + array.size).reshape(array.shape)
-                origin, self.elements = Origin((tensor.name,), places), self.elements + array.size
-            self.known[tensor.name] = Constant(array, tensor.name, role is not False, learned, origin=origin)
+                origin, self.elements = WeightOrigin((tensor.name,), places), self.elements + array.size
+            self.known[tensor.name] = ConstantTensor(
+                array, tensor.name, role is not False, learned, origin=origin
+            )
 
     def _read_inputs(self, inputs: Sequence[Any]) -> None:
         for i in inputs:
@@ -163,7 +165,7 @@ class Conversion(Values):
         for k, proto in enumerate(nodes):
             self.count(1)
             if any(proto.output) and not self.joined.intersection(proto.output):
-                self.node = Node(proto, k)
+                self.node = OnnxNode(proto, k)
                 self._convert(self.node)
 
     def count(self, nodes: int) -> None:
@@ -171,7 +173,7 @@ class Conversion(Values):
         self.nodes += nodes
         NODES.check(self.nodes, self.name, ModelError, self.size)
 
-    def _convert(self, node: Node) -> None:
+    def _convert(self, node: OnnxNode) -> None:
         given = [self.known.get(n) if n else None for n in node.proto.input]
         missing = [n for n, x in zip(node.proto.input, given, strict=True) if n and x is None]
         for name in missing:
@@ -199,12 +201,12 @@ class Conversion(Values):
         self.known.update(zip(node.proto.output, results, strict=False))
         self.unknown.difference_update(node.proto.output)
 
-    def _result(self, node: Node, given: Sequence[Any]) -> Any:
+    def _result(self, node: OnnxNode, given: Sequence[Any]) -> Any:
         """The representation of the results; None if it is noted elsewhere. Raises Unsupported."""
         given = [self.shared(x) if self._is_computed_with(x, node) else x for x in given]
         folded = folding.fold(node, given, self)
         if folded is not None:
-            self.bytes += sum(x.array.nbytes for x in folded if isinstance(x, Constant))
+            self.bytes += sum(x.array.nbytes for x in folded if isinstance(x, ConstantTensor))
             MEMORY.check(self.bytes, self.name, ModelError, self.size)
             return folded
         if node.op == "If":
@@ -225,21 +227,21 @@ class Conversion(Values):
             raise Unsupported(f"has {name}, which is not supported; leave it out")
         return result
 
-    def _is_computed_with(self, given: Any, node: Node) -> bool:
+    def _is_computed_with(self, given: Any, node: OnnxNode) -> bool:
         """Whether an operand is a parameter that the node computes with in each step. A transpose that only one node
         reads belongs to a layer, which stores its weight transposed, unless that node computes with the result."""
-        if isinstance(given, Constant) and given.name in self.tied:
+        if isinstance(given, ConstantTensor) and given.name in self.tied:
             return True
-        if not isinstance(given, Constant) or not given.learned:
+        if not isinstance(given, ConstantTensor) or not given.learned:
             return False
         shared = len(self.readers[given.name]) > 1 or self.readers[given.name][0] is not node.proto
         after = self.readers.get(node.proto.output[0], [])
         shared = shared or any(reader is None or reader.op_type in COMPUTED for reader in after)
         return node.op in COMPUTED or (node.op == "Transpose" and shared)
 
-    def _branch(self, node: Node, condition: Any) -> None:
+    def _branch(self, node: OnnxNode, condition: Any) -> None:
         """The branch of an If whose condition is known."""
-        if not isinstance(condition, Constant):
+        if not isinstance(condition, ConstantTensor):
             raise Unsupported("is control flow that depends on data; use Where")
         graphs = {a.name: a.g for a in node.proto.attribute}
         graph = graphs["then_branch" if condition.array.any() else "else_branch"]
@@ -251,9 +253,9 @@ class Conversion(Values):
             if o.name in self.known
         )
 
-    def _loop(self, node: Node, given: Sequence[Any]) -> list[Any] | None:
+    def _loop(self, node: OnnxNode, given: Sequence[Any]) -> list[Any] | None:
         """The results of a Loop whose number of iterations is known: the calls of all iterations."""
-        body = Body(node.proto)
+        body = LoopBody(node.proto)
         count, go, *carried = given
         if count is None and go is None:
             raise Unsupported("has neither a count nor a condition; give it a count")
@@ -267,8 +269,8 @@ class Conversion(Values):
         k = 0
         while condition and k < least:
             names = body.names(k)
-            self.known[names[body.counter]] = Constant(np.asarray(k, np.int64))
-            self.known[names[body.condition]] = Constant(np.asarray(True))
+            self.known[names[body.counter]] = ConstantTensor(np.asarray(k, np.int64))
+            self.known[names[body.condition]] = ConstantTensor(np.asarray(True))
             self.known.update((names[n], inside[n]) for n in body.carried if n not in body.kept)
             self.count(body.inner)
             nodes = renamed(body.each, names)
@@ -288,7 +290,7 @@ class Conversion(Values):
             raise Unsupported(f"has {k} iterations; export the network with layers LSTM, GRU, RNN")
         return [*(inside[n] for n in body.carried), *(self.emit("stack", tuple(part), 0) for part in stacked)]
 
-    # Methods for rules, in addition to Values
+    # Methods for rules, in addition to OnnxValues
 
     def only_reader(self) -> Any:
         """The node that reads the result of this one, if nothing else does."""

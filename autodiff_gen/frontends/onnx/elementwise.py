@@ -9,7 +9,7 @@ import numpy as np
 
 from ..imported.program import ValueRef, WeightRef
 from ..imported.rules import Arguments, Rule
-from .folding import Constant
+from .folding import ConstantTensor
 from .graph import dtype_named
 
 
@@ -48,10 +48,10 @@ def operands(c: Any, *given: Any, role: str | None = None) -> list[Any]:
     found = []
     for k, g in enumerate(given):
         rest = [r for i, r in enumerate(ranks) if i != k]
-        one = isinstance(g, Constant) and g.array.size == 1 and ranks[k] <= max(rest, default=0)
-        weight = role is not None and isinstance(g, Constant) and g.initializer and ranks[k] > 0
+        one = isinstance(g, ConstantTensor) and g.array.size == 1 and ranks[k] <= max(rest, default=0)
+        weight = role is not None and isinstance(g, ConstantTensor) and g.initializer and ranks[k] > 0
         found.append(
-            c.element(g.array) if one and not weight and isinstance(g, Constant) else c.operand(g, role)
+            c.element(g.array) if one and not weight and isinstance(g, ConstantTensor) else c.operand(g, role)
         )
     if all(not isinstance(f, ValueRef | WeightRef) for f in found):
         found[0] = c.constant(given[0].array)
@@ -161,7 +161,7 @@ def _shrink(c: Any, a: Arguments) -> Any:
 def _prelu(c: Any, a: Arguments) -> Any:
     shape, rank = c.shape(a["slope"]), len(c.shape(a["X"]))
     channels = len(shape) == rank - 1 and rank > 1 and all(d == 1 for d in shape[1:])
-    if isinstance(a["slope"], Constant) and (channels or a["slope"].array.size == 1):
+    if isinstance(a["slope"], ConstantTensor) and (channels or a["slope"].array.size == 1):
         weight = c.weight(a["slope"], "weight", lambda array: array.reshape(-1))
         return c.emit("prelu", a["X"], weight)
     slope = c.operand(a["slope"], "weight")
@@ -187,7 +187,7 @@ KINDS = {"f32": np.float32, "bool": np.bool_}
 
 def _cast(c: Any, a: Arguments) -> Any:
     if "target_type" in a:
-        if isinstance(a["input"], Constant):
+        if isinstance(a["input"], ConstantTensor):
             kind = KINDS.get(c.dtype(a["target_type"]), np.int64)
             return replace(a["input"], array=a["input"].array.astype(kind))
         return _converted(c, a["input"], c.dtype(a["target_type"]))

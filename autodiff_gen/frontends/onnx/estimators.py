@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..imported.rules import Arguments, Rule, Unsupported
-from .folding import Constant
+from .folding import ConstantTensor
 
 
 def _scaler(c: Any, a: Arguments) -> Any:
@@ -27,9 +27,9 @@ def _normalizer(c: Any, a: Arguments) -> Any:
 def _linear(c: Any, a: Arguments, rows: int) -> Any:
     """The parameters of a linear model are attributes."""
     weight = np.asarray(a["coefficients"], np.float32).reshape(rows, -1)
-    given = [c.weight(Constant(weight, "", True), "weight")]
+    given = [c.weight(ConstantTensor(weight, "", True), "weight")]
     if a.get("intercepts"):
-        given.append(c.weight(Constant(np.asarray(a["intercepts"], np.float32), "", True), "bias"))
+        given.append(c.weight(ConstantTensor(np.asarray(a["intercepts"], np.float32), "", True), "bias"))
     return c.emit("linear", a["X"], *given)
 
 
@@ -62,7 +62,7 @@ def _classifier(c: Any, a: Arguments) -> Any:
 
 def _extractor(c: Any, a: Arguments) -> Any:
     """Elements of the last axis."""
-    index = a["Y"] if isinstance(a["Y"], Constant) else c.emit("reshape", a["Y"], (-1,))
+    index = a["Y"] if isinstance(a["Y"], ConstantTensor) else c.emit("reshape", a["Y"], (-1,))
     return c.emit("index_select", c.operand(a["X"]), -1, c.operand(index))
 
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from ...errors import ModelError, quoted
 from ..imported.program import ValueRef
 from ..imported.rules import Unsupported
-from .graph import Node
-from .tying import Origin, operands_of_view, origin_of
+from .graph import OnnxNode
+from .tying import WeightOrigin, operands_of_view, origin_of
 
 BATCH = 1_000_000_007
 # Ops whose results are as large as a number in their operands says: not computed with the batch.
@@ -41,7 +41,7 @@ FOLDED = set(
 
 
 @dataclass(frozen=True)
-class Constant:
+class ConstantTensor:
     """name: of the tensor; initializer: whether it is an initializer, or was computed of one, that may be a parameter;
     learned: whether the file says that it is one; untransposed: the name of the initializer that it transposes; origin:
     the initializers with more than one element that it was made from."""
@@ -51,7 +51,7 @@ class Constant:
     initializer: bool = False
     learned: bool = False
     untransposed: str = ""
-    origin: Origin | None = None
+    origin: WeightOrigin | None = None
 
 
 def array_of(tensor: Any, name: str) -> NDArray[Any]:
@@ -76,12 +76,12 @@ def ours(array: NDArray[Any]) -> NDArray[Any]:
     return array.astype(kinds[array.dtype.kind])
 
 
-def fold(node: Node, given: Sequence[Any], c: Any) -> list[Any] | None:
+def fold(node: OnnxNode, given: Sequence[Any], c: Any) -> list[Any] | None:
     """The results of a node that depends on constants and sizes only. Raises Unsupported for a float that depends on
     the batch, unless the float is a converted size."""
     if node.op in ("Shape", "Size") and isinstance(given[0], ValueRef):
-        return [Constant(_sizes(node, c.sizes(given[0])))]
-    constants = [x for x in given if isinstance(x, Constant)]
+        return [ConstantTensor(_sizes(node, c.sizes(given[0])))]
+    constants = [x for x in given if isinstance(x, ConstantTensor)]
     if len(constants) < sum(x is not None for x in given) or node.op not in FOLDED or node.domain:
         return None
     if any(x.array.dtype.kind not in "biuf" for x in constants):
@@ -110,11 +110,11 @@ def fold(node: Node, given: Sequence[Any], c: Any) -> list[Any] | None:
     if (places := operands_of_view(node.op, constants)) is not None:
         sources = tuple(dict.fromkeys(n for x in constants if x.origin is not None for n in x.origin.names))
         parts = reference(node.proto, dict(zip(names, places, strict=True)), c.opset.get("", 1))
-        origins = [Origin(sources, part) for part in parts or ()]
+        origins = [WeightOrigin(sources, part) for part in parts or ()]
     matrix = node.op == "Transpose" and constants[0].initializer and results[0].ndim == 2
     origin = constants[0].name if matrix and results[0].shape == constants[0].array.shape[::-1] else ""
     outputs = zip(node.proto.output, results, origins, strict=False)
-    return [Constant(r, n, initializer, untransposed=origin, origin=o) for n, r, o in outputs]
+    return [ConstantTensor(r, n, initializer, untransposed=origin, origin=o) for n, r, o in outputs]
 
 
 def _of_batch(sizes: NDArray[Any]) -> Any:
@@ -129,7 +129,7 @@ def is_batch(size: Any) -> Any:
     return (size != 0) & (size % BATCH == 0)
 
 
-def _sizes(node: Node, sizes: list[int]) -> NDArray[np.int64]:
+def _sizes(node: OnnxNode, sizes: list[int]) -> NDArray[np.int64]:
     if node.op == "Size":
         return np.asarray(np.prod(np.asarray(sizes, np.int64)), np.int64)
     limits = {a.name: a.i for a in node.proto.attribute}

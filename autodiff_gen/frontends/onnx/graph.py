@@ -39,7 +39,7 @@ def dtype_named(kind: int) -> str:
 
 
 @dataclass(frozen=True)
-class Node:
+class OnnxNode:
     """proto: the NodeProto; number: its place in the graph."""
 
     proto: Any
@@ -64,7 +64,7 @@ class Node:
         return f"node {quoted(self.proto.name)}" if self.proto.name else f"node {self.number}"
 
 
-class Given(dict[str, Any]):
+class TrackedArguments(dict[str, Any]):
     """Arguments that note which of them a rule has read, so that none is left out unseen."""
 
     def __init__(self) -> None:
@@ -81,17 +81,17 @@ class Given(dict[str, Any]):
         return super().get(name, default)
 
 
-def unread(given: Given) -> list[str]:
+def unread(given: TrackedArguments) -> list[str]:
     """Attributes of a node that its rule has not read and that mean something."""
     return [name for name in given.unusual if name not in given.read | MEANINGLESS]
 
 
-def attributes_of(node: Node, given: Sequence[Any], opset: int) -> Given:
+def attributes_of(node: OnnxNode, given: Sequence[Any], opset: int) -> TrackedArguments:
     """Inputs and attributes by the names of the op's schema, with its default values; the rest of the inputs of an op
     that takes any number is a tuple."""
     from onnx import defs, helper
 
-    found, schema = Given(), _schema_of(node, opset)
+    found, schema = TrackedArguments(), _schema_of(node, opset)
     if schema is None:
         found.update({str(k): x for k, x in enumerate(given)})
     else:
@@ -111,7 +111,7 @@ def attributes_of(node: Node, given: Sequence[Any], opset: int) -> Given:
     return found
 
 
-def _schema_of(node: Node, opset: int) -> Any:
+def _schema_of(node: OnnxNode, opset: int) -> Any:
     """None for an exporter's own op. Raises Unsupported for an op of a later opset."""
     from onnx import defs
 

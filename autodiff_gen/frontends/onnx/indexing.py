@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from ..imported.rules import Arguments, Rule, Unsupported
-from .folding import Constant
+from .folding import ConstantTensor
 
 
 def _from_start(c: Any, index: Any, extents: Any) -> Any:
     """An index without negative numbers, which count from the end; a constant may have several extents, of the elements
     of its last axis."""
-    if isinstance(index, Constant):
+    if isinstance(index, ConstantTensor):
         outside = (
             []
             if extents is None
@@ -22,7 +22,7 @@ def _from_start(c: Any, index: Any, extents: Any) -> Any:
         )
         if len(outside):
             raise Unsupported(f"has the index {outside[0]}, outside an axis of extent {extents}; correct it")
-        return Constant(np.where(index.array < 0, index.array + extents, index.array))
+        return ConstantTensor(np.where(index.array < 0, index.array + extents, index.array))
     if extents is None:
         return index
     index = index if c.dtype(index) == "s32" else c.emit("to", index, "s32")
@@ -33,7 +33,7 @@ def _gather(c: Any, a: Arguments) -> Any:
     """Rows of a weight are an embedding."""
     x, index, axis = a["data"], a["indices"], a["axis"]
     extent = c.shape(x)[axis]
-    if isinstance(index, Constant):
+    if isinstance(index, ConstantTensor):
         known = index.array
         if extent is None:
             raise Unsupported(
@@ -51,7 +51,7 @@ def _gather(c: Any, a: Arguments) -> Any:
     shape = c.shape(x)
     if None in shape and None in c.shape(index):
         raise Unsupported("has an index with the batch; use GatherElements")
-    if isinstance(index, Constant):
+    if isinstance(index, ConstantTensor):
         flat: Any = c.constant(index.array.reshape(-1))
     else:
         flat = c.emit("reshape", index, (-1,))
@@ -87,7 +87,7 @@ def _scatter_elements(c: Any, a: Arguments) -> Any:
 def _places(c: Any, index: Any, extents: Any, shape: tuple[int, ...]) -> Any:
     """The place in the merged axes of these extents for each tuple of indices, of a shape. A table has the place for
     each index of an axis, so that one outside of its axis is rejected, not taken for another element."""
-    known = isinstance(index, Constant)
+    known = isinstance(index, ConstantTensor)
     row = c.emit(
         "reshape", c.operand(_from_start(c, index, extents) if known else index), (*shape, len(extents))
     )
@@ -162,7 +162,7 @@ def _one_hot(c: Any, a: Arguments) -> Any:
     hit = c.emit(
         "eq", c.emit("unsqueeze", index, -1), c.constant(np.arange(int(depth)))
     )  # none of an index outside
-    if isinstance(values, Constant):
+    if isinstance(values, ConstantTensor):
         off, on = values.array.reshape(-1).tolist()
     else:
         off, on = (c.emit(f"{{}}[{k}]", values) for k in range(2))
@@ -173,7 +173,7 @@ def _one_hot(c: Any, a: Arguments) -> Any:
 
 def _compress(c: Any, a: Arguments) -> Any:
     """The slices where a constant mask is true."""
-    if not isinstance(a["condition"], Constant):
+    if not isinstance(a["condition"], ConstantTensor):
         raise Unsupported(
             "has a condition that is computed, so that the result's size depends on it; use Where"
         )

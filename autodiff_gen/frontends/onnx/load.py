@@ -7,7 +7,7 @@ from typing import Any
 
 from ... import nn
 from ..imported.network import network
-from ..imported.program import Program
+from ..imported.program import ImportedProgram
 from .convert import convert
 from .read import read
 
@@ -26,7 +26,7 @@ def from_onnx(model: Any) -> nn.Module:
     return network(convert(read(model, name), name), name)
 
 
-def program_of(path: Path) -> Program:
+def program_of(path: Path) -> ImportedProgram:
     """The program of an .onnx file. Raises ModelError for a file that is no ONNX, and for a network that cannot be
     imported."""
     return convert(read(path, path.name), path.name)

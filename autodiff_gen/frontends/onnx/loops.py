@@ -14,7 +14,7 @@ from typing import Any
 MOST = 10_000  # iterations of a loop that ends by its condition
 
 
-class Body:
+class LoopBody:
     """The body of a Loop node. carried: names in the body of the values that an iteration hands to the next; once:
     nodes that are computed before the first iteration; each: nodes of an iteration; inner: the number of nodes inside
     `each`; kept: names in `carried` whose values never change."""

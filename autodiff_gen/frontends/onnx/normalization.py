@@ -9,7 +9,7 @@ import numpy as np
 
 from ..imported.program import BUFFER, ValueRef, Weight
 from ..imported.rules import Arguments, Rule, Unsupported
-from .folding import Constant
+from .folding import ConstantTensor
 
 ROLES = {
     "scale": "weight",
@@ -27,7 +27,7 @@ def _affine(**given: Any) -> dict[str, Any]:
     """Scale and shift by role; none where both are constants that change nothing: so exporters write layers that have
     none (affine=False), and PyTorch a GroupNorm, as an InstanceNormalization of its groups."""
     operands = {role: x for role, x in given.items() if x is not None}
-    constants = all(isinstance(x, Constant) and not x.initializer for x in operands.values())
+    constants = all(isinstance(x, ConstantTensor) and not x.initializer for x in operands.values())
     if constants and all(np.all(x.array == IDENTITY[role]) for role, x in operands.items()):
         return {}
     return operands
@@ -85,7 +85,7 @@ def _layer_norm(c: Any, a: Arguments) -> Any:
 
 def _of_shape(c: Any, given: Any, role: str, shape: Any) -> Any:
     """A weight of that shape, to which it may be broadcast."""
-    if c.shape(given) != tuple(shape) and not isinstance(given, Constant):
+    if c.shape(given) != tuple(shape) and not isinstance(given, ConstantTensor):
         return c.emit("broadcast_to", given, shape)
     if c.shape(given) != tuple(shape):
         return c.weight(given, role, lambda array: np.broadcast_to(array, shape))

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..imported.rules import Arguments, Rule, Unsupported
 from .elementwise import operands
-from .folding import Constant
+from .folding import ConstantTensor
 
 
 def reduction(function: str) -> Rule:
@@ -71,7 +71,7 @@ def _top_k(c: Any, a: Arguments) -> Any:
     return c.emit_all("topk", c.names(), a["X"], c.number(a["K"], "K"), a["axis"], **options)
 
 
-def _linear(c: Any, x: Any, weight: Constant, bias: Any, transposed: bool) -> Any:
+def _linear(c: Any, x: Any, weight: ConstantTensor, bias: Any, transposed: bool) -> Any:
     """x @ weight + bias, where weight is a parameter: as a linear layer, which has it as [out, in]."""
     w = c.weight(weight, "weight", None if transposed else np.transpose)
     given = () if bias is None else (c.weight(bias, "bias", np.ravel if len(c.shape(bias)) > 1 else None),)
@@ -80,14 +80,14 @@ def _linear(c: Any, x: Any, weight: Constant, bias: Any, transposed: bool) -> An
 
 def _is_bias(c: Any, bias: Any, outputs: int) -> bool:
     shape = c.shape(bias)
-    vector = shape == (outputs,) or (shape == (1, outputs) and isinstance(bias, Constant))
+    vector = shape == (outputs,) or (shape == (1, outputs) and isinstance(bias, ConstantTensor))
     return bool(vector and c.is_parameter(bias))
 
 
 def _matmul(c: Any, a: Arguments) -> Any:
     """A product with an initializer is a linear layer; a sum that is the only reader of the product adds its bias."""
     x, w = a["A"], a["B"]
-    if not (isinstance(w, Constant) and w.initializer and w.array.ndim == 2 and len(c.shape(x)) > 1):
+    if not (isinstance(w, ConstantTensor) and w.initializer and w.array.ndim == 2 and len(c.shape(x)) > 1):
         return c.emit("matmul", c.operand(x, "weight"), c.operand(w, "weight"))
     reader = c.only_reader()
     if reader is not None and reader.op_type == "Add":
@@ -102,7 +102,7 @@ def _matmul(c: Any, a: Arguments) -> Any:
 def _gemm(c: Any, a: Arguments) -> Any:
     x, w, bias = a["A"], a["B"], a["C"]
     plain = a["alpha"] == 1 and a["beta"] == 1 and not a["transA"]
-    layer = w.initializer if isinstance(w, Constant) else a["transB"] and c.is_parameter(w)
+    layer = w.initializer if isinstance(w, ConstantTensor) else a["transB"] and c.is_parameter(w)
     if plain and layer:
         outputs = c.shape(w)[0 if a["transB"] else 1]
         if bias is None or _is_bias(c, bias, outputs):

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..imported.program import ValueRef, WeightRef
 from ..imported.rules import Arguments, Rule, Unsupported
-from .folding import Constant, array_of, dtype_of, is_batch
+from .folding import ConstantTensor, array_of, dtype_of, is_batch
 from .graph import dtype_named
 
 # Ends of at least this are the end of the axis: exporters write 2**31 - 1, 2**63 - 1, tf2onnx this too.
@@ -73,7 +73,7 @@ def _unsqueeze(c: Any, a: Arguments) -> Any:
 
 
 def _concat(c: Any, a: Arguments) -> Any:
-    filled = [x for x in a["inputs"] if not (isinstance(x, Constant) and x.array.size == 0)]
+    filled = [x for x in a["inputs"] if not (isinstance(x, ConstantTensor) and x.array.size == 0)]
     given, axis = tuple(c.operand(x) for x in filled), a["axis"]
     return given[0] if len(given) == 1 else c.emit("cat", given, axis)
 
@@ -96,7 +96,7 @@ def _parts(c: Any, x: Any, axis: int, sizes: Sequence[int], names: Sequence[str]
     kept = tuple(name for name, size in zip(names, sizes, strict=True) if size)
     parts = tuple(s for s in sizes if s)
     made = iter([x] if len(kept) == 1 else c.emit_all("split", kept, x, parts, axis))
-    empty = Constant(np.zeros(0, np.float32))
+    empty = ConstantTensor(np.zeros(0, np.float32))
     return [next(made) if size else empty for size in sizes]
 
 
@@ -185,7 +185,7 @@ def _eye_like(c: Any, a: Arguments) -> Any:
     kinds = {"f32": np.float32, "bool": np.bool_}
     kind = dtype_named(a["dtype"]) if a.get("dtype") else c.dtype(a["input"])
     rows, columns = shape
-    return Constant(np.eye(rows, columns, a["k"]).astype(kinds.get(kind, np.int64)))
+    return ConstantTensor(np.eye(rows, columns, a["k"]).astype(kinds.get(kind, np.int64)))
 
 
 def _pad(c: Any, a: Arguments) -> Any:

@@ -36,7 +36,7 @@ VIEWS = {
 }
 
 
-class Origin(NamedTuple):
+class WeightOrigin(NamedTuple):
     """The initializers that an array was made from. places: for each element its number among the elements of all
     initializers; for computed numbers, the numbers of every element that they may depend on."""
 
@@ -44,21 +44,21 @@ class Origin(NamedTuple):
     places: NDArray[Any]
 
 
-class Use(NamedTuple):
+class WeightUse(NamedTuple):
     """A weight that a conversion made from initializers; trained: whether it is a parameter, not a constant."""
 
     name: str
-    origin: Origin
+    origin: WeightOrigin
     trained: bool
 
 
-def origin_of(constants: Sequence[Any]) -> Origin | None:
+def origin_of(constants: Sequence[Any]) -> WeightOrigin | None:
     """The origin of a node's results; None if it computes from several initializers, or from none. Arrays of one
     element are numbers."""
     origins = [x.origin for x in constants if x.array.dtype.kind == "f" and x.array.size > 1]
     if not origins or None in origins or len({o.names for o in origins}) > 1:
         return None
-    return Origin(origins[0].names, np.unique(np.concatenate([o.places.ravel() for o in origins])))
+    return WeightOrigin(origins[0].names, np.unique(np.concatenate([o.places.ravel() for o in origins])))
 
 
 def operands_of_view(op: str, constants: Sequence[Any]) -> list[NDArray[Any]] | None:
@@ -70,7 +70,7 @@ def operands_of_view(op: str, constants: Sequence[Any]) -> list[NDArray[Any]] | 
     return [x.origin.places if x.array.dtype.kind == "f" else x.array for x in constants]
 
 
-def tied(uses: Sequence[Use]) -> dict[str, str]:
+def tied(uses: Sequence[WeightUse]) -> dict[str, str]:
     """The initializers that have to stay one parameter, with its name: those with a trained element that is in two
     places, and those in one weight with them."""
     if not any(use.trained for use in uses):

@@ -19,9 +19,9 @@ from ..imported.program import (
     BUFFER,
     CONSTANT,
     PARAMETER,
-    Call,
-    Frame,
+    ModuleFrame,
     Names,
+    ProgramCall,
     Shape,
     ValueRef,
     Weight,
@@ -30,36 +30,36 @@ from ..imported.program import (
 )
 from ..imported.rules import Unsupported
 from . import folding
-from .folding import BATCH, Constant
-from .graph import Node
+from .folding import BATCH, ConstantTensor
+from .graph import OnnxNode
 from .paths import Paths
-from .tying import Use
+from .tying import WeightUse
 
 
-class Values:
-    """known: the representation of a tensor of the graph, a ValueRef or a Constant; values: ours, by name; stored:
-    weights of constants, by name, role and kind; batch: an input that has the batch as its first axis; tied:
+class OnnxValues:
+    """known: the representation of a tensor of the graph, a ValueRef or a ConstantTensor; values: ours, by name;
+    stored: weights of constants, by name, role and kind; batch: an input that has the batch as its first axis; tied:
     initializers that stay one parameter, with its name; uses: the weights that were made from initializers."""
 
     def __init__(self, model: Any, tied: Mapping[str, str]) -> None:
         self.tied = tied
-        self.uses: list[Use] = []
+        self.uses: list[WeightUse] = []
         self.known: dict[str, Any] = {}
         self.values: dict[str, Any] = {}
         self.weights: dict[str, Weight] = {}
         self.stored: dict[Any, WeightRef] = {}
-        self.calls: list[Call] = []
+        self.calls: list[ProgramCall] = []
         self.again: Counter[str] = Counter()  # further values by the name of the first
         self.batch: ValueRef | None = None
         self.opset = {"" if o.domain == "ai.onnx" else o.domain: o.version for o in model.opset_import}
         self.paths = Paths(model.graph)
-        self.node: Node | None = None
+        self.node: OnnxNode | None = None
 
     # Properties for rules
 
     def shape(self, ref: Any) -> Shape:
         """The shape of a reference or constant; None where the batch determines an extent."""
-        if isinstance(ref, Constant):
+        if isinstance(ref, ConstantTensor):
             return tuple(ref.array.shape)
         if isinstance(ref, WeightRef):
             return tuple(self.weights[ref.name].array.shape)
@@ -67,7 +67,7 @@ class Values:
 
     def dtype(self, ref: Any) -> str:
         """The dtype of a reference or constant, by our name."""
-        if isinstance(ref, Constant):
+        if isinstance(ref, ConstantTensor):
             return folding.dtype_of(ref.array)
         if isinstance(ref, WeightRef):
             return folding.dtype_of(self.weights[ref.name].array)
@@ -104,7 +104,7 @@ class Values:
         """The array of an operand that must be known."""
         if isinstance(given, WeightRef):
             return self.weights[given.name].array
-        if not isinstance(given, Constant):
+        if not isinstance(given, ConstantTensor):
             raise Unsupported(f"has {what} that is computed; make it a constant")
         return given.array
 
@@ -120,7 +120,7 @@ class Values:
     def operand(self, given: Any, role: str | None = None) -> Any:
         """A tensor as an argument: numbers as such; other constants are weights of this node if role names one and
         they are initializers, else constants."""
-        if not isinstance(given, Constant):
+        if not isinstance(given, ConstantTensor):
             return given
         array = given.array
         if array.ndim == 0:
@@ -135,14 +135,14 @@ class Values:
         """Whether an operand is a parameter, or an array of floats that becomes one."""
         if isinstance(given, WeightRef):
             return self.weights[given.name].role == PARAMETER
-        return isinstance(given, Constant) and given.array.dtype.kind == "f"
+        return isinstance(given, ConstantTensor) and given.array.dtype.kind == "f"
 
-    def _note(self, name: str, given: Constant, trained: bool) -> None:
+    def _note(self, name: str, given: ConstantTensor, trained: bool) -> None:
         """Note that a weight has elements of an initializer."""
         if given.origin is not None:
-            self.uses.append(Use(name, given.origin, trained))
+            self.uses.append(WeightUse(name, given.origin, trained))
 
-    def shared(self, given: Constant) -> WeightRef:
+    def shared(self, given: ConstantTensor) -> WeightRef:
         """An initializer as a parameter in the layout of the file, which every node that reads it shares."""
         name = self.tied.get(given.name)
         if name is None:
@@ -163,7 +163,7 @@ class Values:
         elements; group: nodes of different groups do not share parameters. A parameter that other nodes share stays as
         it is, except where a layer needs its own."""
         if isinstance(given, WeightRef) and (order is not None or kind != PARAMETER):
-            given = Constant(self.weights[given.name].array, given.name, True)
+            given = ConstantTensor(self.weights[given.name].array, given.name, True)
         if given is None or isinstance(given, ValueRef | WeightRef):
             return given
         key = given.name, role if order else "", kind, group
@@ -194,7 +194,7 @@ class Values:
         assert self.node is not None
         return tuple(self.node.proto.output)
 
-    def maker(self, ref: Any) -> Call | None:
+    def maker(self, ref: Any) -> ProgramCall | None:
         """The call that a value is the result of."""
         return next(
             (call for call in reversed(self.calls) if call.results == (getattr(ref, "name", ""),)), None
@@ -202,7 +202,7 @@ class Values:
 
     def uniform(self, ref: Any) -> Any:
         """The number that all elements of a tensor are, of whatever size; None if there is none, or it is computed."""
-        array = ref.array if isinstance(ref, Constant) else None
+        array = ref.array if isinstance(ref, ConstantTensor) else None
         if isinstance(ref, WeightRef) and self.weights[ref.name].role == CONSTANT:
             array = self.weights[ref.name].array
         if array is not None:
@@ -230,7 +230,7 @@ class Values:
         """Add a call that becomes a module, whose mode train() and eval() change."""
         assert self.node is not None
         ref, path = self.emit(function, *args, **options), self.paths.of(self.node.proto)
-        self.calls[-1] = replace(self.calls[-1], frames=(Frame(path, path, ""),))
+        self.calls[-1] = replace(self.calls[-1], frames=(ModuleFrame(path, path, ""),))
         return ref
 
     def emit_all(self, function: str, results: Any, *args: Any, **options: Any) -> list[ValueRef]:
@@ -268,7 +268,7 @@ class Values:
         made: Sequence[Any],
     ) -> list[ValueRef]:
         place, op = (self.node.place, self.node.op) if self.node else ("", "")
-        self.calls.append(Call(function, args, options, results, (), place, op))
+        self.calls.append(ProgramCall(function, args, options, results, (), place, op))
         self.values.update(zip(names(results), made, strict=True))
         return [ValueRef(n) for n in names(results)]
 

@@ -13,7 +13,7 @@ from ..imported.rules import Arguments, Rule, Unsupported
 LOWEST = float(np.finfo(np.float32).min)
 
 
-class Windows(NamedTuple):
+class WindowShape(NamedTuple):
     """The windows along the spatial axes: extents, windows, steps, distances of a window's elements, and padding before
     and after."""
 
@@ -35,7 +35,7 @@ class Windows(NamedTuple):
         return tuple(p for both in reversed(list(zip(self.before, self.after, strict=True))) for p in both)
 
 
-def windows(c: Any, a: Arguments, kernel: tuple[int, ...], auto_pad: str | None = None) -> Windows:
+def windows(c: Any, a: Arguments, kernel: tuple[int, ...], auto_pad: str | None = None) -> WindowShape:
     """auto_pad: in place of the attribute. Raises Unsupported for other than one or two spatial axes."""
     size, axes = tuple(c.shape(a["X"])[2:]), len(c.shape(a["X"])) - 2
     if axes not in (1, 2):
@@ -54,7 +54,7 @@ def windows(c: Any, a: Arguments, kernel: tuple[int, ...], auto_pad: str | None 
         before, after = (less, more) if auto_pad == "SAME_UPPER" else (more, less)
     elif auto_pad == "VALID":
         before = after = (0,) * axes
-    return Windows(size, tuple(kernel), stride, dilation, before, after)
+    return WindowShape(size, tuple(kernel), stride, dilation, before, after)
 
 
 def _conv(c: Any, a: Arguments) -> Any:
@@ -115,7 +115,7 @@ def _conv_transpose(c: Any, a: Arguments) -> Any:
     )
 
 
-def _whole_windows(w: Windows, ceil_mode: bool) -> Windows:
+def _whole_windows(w: WindowShape, ceil_mode: bool) -> WindowShape:
     """The windows with enough padding after that none is cut off, where the output's extent is rounded up."""
     if not ceil_mode:
         return w
@@ -139,7 +139,7 @@ def _max_pool(c: Any, a: Arguments) -> Any:
     return [_pooled(c, "max", x, w, options, ceil)]
 
 
-def _pooled(c: Any, kind: str, x: Any, w: Windows, options: dict[str, Any], ceil: bool) -> Any:
+def _pooled(c: Any, kind: str, x: Any, w: WindowShape, options: dict[str, Any], ceil: bool) -> Any:
     """A call of our pooling; its stride is the window by default."""
     kernel = w.kernel[0] if len(set(w.kernel)) == 1 else w.kernel
     given = _changed({k: v for k, v in options.items() if k != "stride"})
@@ -169,7 +169,7 @@ def _average_pool(c: Any, a: Arguments) -> Any:
     return c.emit("{} * {}", y, c.constant(np.asarray(factor, np.float32)))
 
 
-def _averaged(c: Any, x: Any, w: Windows) -> Any:
+def _averaged(c: Any, x: Any, w: WindowShape) -> Any:
     """The average pooling of padded images; where windows have gaps, a convolution of each channel."""
     if set(w.dilation) == {1}:
         return _pooled(c, "avg", x, w, {"stride": w.stride}, False)
@@ -179,7 +179,7 @@ def _averaged(c: Any, x: Any, w: Windows) -> Any:
     return c.emit(f"conv{len(w.size)}d", x, kernel, **_changed(options))
 
 
-def _elements(w: Windows, whole: Windows, axis: int, counted: bool) -> Any:
+def _elements(w: WindowShape, whole: WindowShape, axis: int, counted: bool) -> Any:
     """How many elements of one axis each window holds: of the input, and if `counted` of its padding."""
     d, k, s, e, before, after = (part[axis] for part in w)
     outputs = (d + before + whole.after[axis] - (k - 1) * e - 1) // s + 1

@@ -13,13 +13,20 @@ from typing import Any
 from ...errors import ModelError, listed, quoted
 from ...reading.memory import limited_memory
 from ..imported.problems import DAMAGED, MALFORMED, Rejected, importing
-from ..imported.program import Call, Program, ValueRef, WeightRef, frozen_after_detach, references
+from ..imported.program import (
+    ImportedProgram,
+    ProgramCall,
+    ValueRef,
+    WeightRef,
+    frozen_after_detach,
+    references,
+)
 from ..imported.states import with_states
 from .aten import CONTROL_FLOW, NAMES, OF_ROWS, TABLE, VIEWS
 from .complex_numbers import Complex, is_complex, rule_of
-from .graph import Node
+from .graph import OperatorCall
 from .in_place import InPlace
-from .pt2 import Exported
+from .pt2 import Pt2Program
 from .rules import EMPTY, Unsupported, is_empty
 from .running_statistics import read_between, unread_counts, with_new_statistics
 from .weights import INTEGERS, read_weights
@@ -28,7 +35,7 @@ JOINS = {TABLE["aten.cat"], TABLE["aten.stack"]}  # of tensors, some without ele
 OURS = {"float32": "f32", "bool": "bool", **dict.fromkeys(INTEGERS, "s32")}
 
 
-def convert(exported: Exported, name: str) -> Program:
+def convert(exported: Pt2Program, name: str) -> ImportedProgram:
     """The program in our functions. Raises ModelError that lists all operators without counterpart."""
     with importing(name), limited_memory(name, ModelError):
         return _Conversion(exported, name).run()
@@ -43,11 +50,11 @@ def is_known(target: str) -> bool:
 class _Conversion(InPlace):
     """The conversion of one program."""
 
-    def __init__(self, exported: Exported, name: str) -> None:
+    def __init__(self, exported: Pt2Program, name: str) -> None:
         super().__init__(exported, name)
         self.renewing: Collection[str] = ()  # first results of nodes that compute new running statistics
 
-    def run(self) -> Program:
+    def run(self) -> ImportedProgram:
         self._check_inputs()
         read_weights(self)
         self.last_read = {
@@ -74,7 +81,7 @@ class _Conversion(InPlace):
         self.problems.check(Rejected if self.keeps_gradients else ModelError)
         outputs = tuple(map(self.value, self.exported.outputs))
         self._check_outputs(outputs)
-        made = Program(
+        made = ImportedProgram(
             {n: self._input_dtype(n) for n in self.exported.inputs},
             outputs[0] if self.exported.single and len(outputs) == 1 else outputs,
             self.calls,
@@ -130,7 +137,7 @@ class _Conversion(InPlace):
 
     # Nodes
 
-    def _convert(self, node: Node) -> None:
+    def _convert(self, node: OperatorCall) -> None:
         key, in_place = node.key, node.in_place
         rule = TABLE.get(key[:-1] if in_place else key)
         if rule is None:
@@ -204,11 +211,11 @@ class _Conversion(InPlace):
             name = key.removeprefix("aten.").strip("_")
             self.problems.unknown(key, TABLE, self.place(), NAMES.get(name, name))
 
-    def _size_calls_at_their_readers(self, calls: Sequence[Call]) -> list[Call]:
+    def _size_calls_at_their_readers(self, calls: Sequence[ProgramCall]) -> list[ProgramCall]:
         """The calls that results depend on, where those that compute sizes are part of the module that reads them
         first: PyTorch records none for them."""
-        readers: dict[str, Call] = {}
-        moved: list[Call] = []
+        readers: dict[str, ProgramCall] = {}
+        moved: list[ProgramCall] = []
         for call in reversed(calls):
             if not call.frames and call.results and call.results[0] in self.sizes:
                 reader = readers.get(call.results[0])

@@ -15,7 +15,7 @@ from ... import nn
 from ...errors import ModelError, ToolError, pip_install
 from ..imported.network import network
 from ..imported.problems import Rejected
-from ..imported.program import Program
+from ..imported.program import ImportedProgram
 from ..imported.two_modes import Different, in_two_modes
 from .assigned_buffers import assigned_buffers
 from .convert import convert, is_known
@@ -47,17 +47,17 @@ from .user_lines import all_lines
 
 
 @dataclass(frozen=True)
-class Original:
+class ImportedModule:
     """A module that from_torch has imported: the name of its class, the program, the module, and the file of
     torch.export."""
 
     name: str
-    program: Program
+    program: ImportedProgram
     module: Any
     file: io.BytesIO
 
 
-originals: list[Original] = []  # of this process, for `check`
+originals: list[ImportedModule] = []  # of this process, for `check`
 
 
 def from_torch(module: Any, input: Any) -> nn.Module:
@@ -73,11 +73,11 @@ def from_torch(module: Any, input: Any) -> nn.Module:
     file, program, net = _imported(exports)
     exports.check_repeatable()
     remember(module, net, program)
-    originals.append(Original(name, program, module, file))
+    originals.append(ImportedModule(name, program, module, file))
     return net
 
 
-def _imported(exports: _Exports) -> tuple[io.BytesIO, Program, nn.Module]:
+def _imported(exports: _Exports) -> tuple[io.BytesIO, ImportedProgram, nn.Module]:
     """The file, the program and the network of a module, in the first form that can be imported: with a free batch, or
     else with a number, since our functions do not split a free batch; each unchanged, or else without in-place
     operators and operators that PyTorch decomposes."""
@@ -85,7 +85,7 @@ def _imported(exports: _Exports) -> tuple[io.BytesIO, Program, nn.Module]:
     first: ModelError | None = None
     for free in (True, False):
         for functional in (False, True):
-            program: Program | None = None
+            program: ImportedProgram | None = None
             try:
                 file = exports.saved(functional, free)
                 exported = read(file, name)
@@ -149,7 +149,7 @@ class _Exports:
         """The batch of the examples."""
         return next((int(e.shape[0]) for e in self.examples if e.ndim), None)
 
-    def in_two_modes(self, program: Program, functional: bool, free: bool) -> Program:
+    def in_two_modes(self, program: ImportedProgram, functional: bool, free: bool) -> ImportedProgram:
         """The program of the module in its mode, and in evaluation mode where that computes something else. functional,
         free: the form of the program. Raises ModelError for another form in evaluation mode."""
         is_training = any(m.training for m in self.module.modules())
@@ -164,7 +164,7 @@ class _Exports:
             )
             return program
 
-    def _evaluated(self, functional: bool, free: bool) -> Program:
+    def _evaluated(self, functional: bool, free: bool) -> ImportedProgram:
         """The program in evaluation mode, in this form or without in-place operators. Raises Different if it cannot be
         imported."""
         with in_evaluation(self.torch, self.module):

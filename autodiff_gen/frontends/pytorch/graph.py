@@ -16,7 +16,7 @@ NAMES |= {9: "complex32", 10: "complex64", 11: "complex128", 12: "bool", 13: "bf
 
 
 @dataclass(frozen=True)
-class Node:
+class OperatorCall:
     """One call of an operator. target: "aten.relu.default"; arguments: by the names of PyTorch's schema, tensors and
     sizes as ValueRef; results: the names of tensors and sizes; modules: the entries of nn_module_stack, path, instance
     and class; source: the user's file and line; recorded: whether PyTorch records the operator for the gradient."""
@@ -150,7 +150,7 @@ def argument_of(given: Any) -> Any:
     return _ARGUMENTS[kind](value)
 
 
-def node_of(node: Mapping[str, Any]) -> Node:
+def node_of(node: Mapping[str, Any]) -> OperatorCall:
     """A node of the JSON. Raises Malformed."""
     results = [ref.name for output in field(node, "outputs", list) for ref in references(argument_of(output))]
     metadata = field(node, "metadata", dict)
@@ -158,7 +158,7 @@ def node_of(node: Mapping[str, Any]) -> Node:
     if not _TARGET.fullmatch(target):
         raise Malformed("the target of a node is no operator")
     arguments = {_word(a.get("name")): argument_of(a.get("arg")) for a in objects(node, "inputs")}
-    return Node(
+    return OperatorCall(
         target, arguments, tuple(results), _modules(_of(metadata, "nn_module_stack")), _source(metadata)
     )
 
@@ -171,7 +171,7 @@ def _of(metadata: Mapping[str, Any], name: str) -> str:
     return found if type(found) is str else ""
 
 
-def flat_nodes(given: Any, tensors: dict[str, Any], depth: int = 0) -> Iterator[Node]:
+def flat_nodes(given: Any, tensors: dict[str, Any], depth: int = 0) -> Iterator[OperatorCall]:
     """The nodes of the JSON, including nodes inside torch.no_grad(), whose results are detached except for tensors from
     outside that they change. Nodes inside torch.autocast() are included too, if it changes nothing on a CPU. tensors:
     descriptions of tensors by name; the tensors inside are added."""
@@ -201,7 +201,7 @@ def flat_nodes(given: Any, tensors: dict[str, Any], depth: int = 0) -> Iterator[
             if names[end] != result:
                 inside = {"self": ValueRef(names[end])}
                 target = "aten.detach.default" if detached and end not in same else "aten.alias.default"
-                yield Node(target, inside, (result,), node.modules, node.source)
+                yield OperatorCall(target, inside, (result,), node.modules, node.source)
 
 
 def _region(entry: Mapping[str, Any], target: str) -> tuple[bool, Any, Sequence[Any]] | None:
@@ -218,7 +218,7 @@ def _region(entry: Mapping[str, Any], target: str) -> tuple[bool, Any, Sequence[
     return None
 
 
-def _renamed(node: Node, names: Mapping[str, str]) -> Node:
+def _renamed(node: OperatorCall, names: Mapping[str, str]) -> OperatorCall:
     def new(given: Any) -> Any:
         if isinstance(given, ValueRef):
             return ValueRef(names.get(given.name, given.name))
@@ -262,7 +262,7 @@ def _source(metadata: Mapping[str, str]) -> str:
     return place
 
 
-def calls_numbered(nodes: Iterable[Node]) -> Iterator[Node]:
+def calls_numbered(nodes: Iterable[OperatorCall]) -> Iterator[OperatorCall]:
     """The nodes of PyTorch 2.5 and earlier, which give each call of a module the same name: another call begins where
     a module comes back."""
     begun: dict[str, int] = {}

@@ -8,19 +8,19 @@ from typing import Any
 
 from ...errors import quoted
 from ..imported.program import ValueRef
-from .graph import Node
-from .pt2 import Exported
+from .graph import OperatorCall
+from .pt2 import Pt2Program
 from .rules import Unsupported
-from .values import Values
+from .values import ExportedValues
 
 CHANGED_PART = "changes a part of a detached tensor in place; compute all of it by torch.where"
 CHANGED_VIEW = "changes a view in place; save the program after run_decompositions({})"
 
 
-class InPlace(Values):
+class InPlace(ExportedValues):
     """Values that operators may change in place."""
 
-    def __init__(self, exported: Exported, name: str) -> None:
+    def __init__(self, exported: Pt2Program, name: str) -> None:
         super().__init__(exported, name)
         self.updates: dict[str, Any] = {}  # the new values of parameters and buffers
         self.detached: dict[Any, Any] = {}  # a detached tensor -> the tensor with its gradient
@@ -39,7 +39,7 @@ class InPlace(Values):
         """The tensor whose elements a detached one shows; others as they are."""
         return self.detached.get(ref, ref)
 
-    def change(self, node: Node, name: str, new: Any) -> None:
+    def change(self, node: OperatorCall, name: str, new: Any) -> None:
         """Let all names of a tensor that an operator changed in place mean its new value. A change that autograd does
         not record, in torch.no_grad() or of a detached tensor, does not change the tensor's gradient."""
         root, before = self.root.get(name, name), self.known[name]

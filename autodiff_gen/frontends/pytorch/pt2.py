@@ -16,16 +16,25 @@ from ...reading.json_text import parse
 from ...reading.limits import MEMORY, NODES
 from ...reading.memory import limited_memory
 from ..imported.program import Shape, ValueRef
-from .graph import Node, argument_of, calls_numbered, class_name_of, dtype_name, flat_nodes, name_of, shape_of
+from .graph import (
+    OperatorCall,
+    argument_of,
+    calls_numbered,
+    class_name_of,
+    dtype_name,
+    flat_nodes,
+    name_of,
+    shape_of,
+)
 from .pt2_entries import Entries
-from .pt2_weights import Stored, stored_tensors
+from .pt2_weights import StoredTensor, stored_tensors
 from .running_statistics import UPDATING
 
 FIRST, LAST = 5, 8  # major versions of the graph's schema, PyTorch 2.4's and today's
 
 
 @dataclass(frozen=True)
-class Exported:
+class Pt2Program:
     """inputs: names of the user's inputs; outputs: results in order; single: whether the network returns one tensor;
     weights: the name in the graph -> the kind (parameter, buffer, tensor_constant), the name in the state_dict, whether
     that has it; stored: tensors by this name; changed: inputs that the network changes; updated: parameters and buffers
@@ -33,12 +42,12 @@ class Exported:
     tensors; symbols: the inputs and axes of dynamic sizes; modules: paths in order; class_name: of the
     network."""
 
-    nodes: Sequence[Node]
+    nodes: Sequence[OperatorCall]
     inputs: tuple[str, ...]
     outputs: tuple[Any, ...]
     single: bool
     weights: Mapping[str, tuple[str, str, bool]]
-    stored: Mapping[str, Stored]
+    stored: Mapping[str, StoredTensor]
     changed: tuple[str, ...]
     updated: Mapping[str, Any]
     shapes: Mapping[str, Shape]
@@ -48,7 +57,7 @@ class Exported:
     class_name: str
 
 
-def read(file: Path | IO[bytes], name: str) -> Exported:
+def read(file: Path | IO[bytes], name: str) -> Pt2Program:
     """The program of an archive. Raises ModelError for a file that is none, is damaged, or lacks weights."""
     with (
         Archive(file, name, ModelError, "archive of torch.export.save") as archive,
@@ -70,7 +79,7 @@ class _Program:
         self.archive, self.name = archive, name
         self.entries = Entries(archive, name)
 
-    def read(self) -> Exported:
+    def read(self) -> Pt2Program:
         file = self.entries.program()
         if file is None:
             raise ModelError(
@@ -93,7 +102,7 @@ class _Program:
         largest = max((math.prod(d or 1 for d in shape) for shape in shapes.values()), default=0)
         MEMORY.check(4 * largest, f"{self.name}: a tensor", ModelError, self.archive.size)
         calls = field(module, "module_call_graph", list)
-        return Exported(
+        return Pt2Program(
             nodes,
             inputs.users,
             outputs,
@@ -146,7 +155,7 @@ class _Inputs:
 
 
 def _outputs(
-    signature: Mapping[str, Any], nodes: Sequence[Node], network: str
+    signature: Mapping[str, Any], nodes: Sequence[OperatorCall], network: str
 ) -> tuple[tuple[Any, ...], tuple[str, ...], dict[str, Any]]:
     """The user's outputs; the inputs that change; and the new values of parameters and buffers by name, but for the
     statistics of normalisation layers."""

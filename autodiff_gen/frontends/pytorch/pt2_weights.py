@@ -24,7 +24,7 @@ TORCH_SAVE = "archive of torch.save"
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredTensor:
     """A tensor of the archive. where: the file and the place in it, equal for tied weights."""
 
     array: NDArray[Any]
@@ -33,9 +33,9 @@ class Stored:
     where: Any
 
 
-def stored_tensors(entries: Entries) -> dict[str, Stored]:
+def stored_tensors(entries: Entries) -> dict[str, StoredTensor]:
     """All tensors by name."""
-    found: dict[str, Stored] = {}
+    found: dict[str, StoredTensor] = {}
     listed = _Listed(entries)
     for kind in KINDS:
         if entries.pickled(kind) in entries:
@@ -45,7 +45,7 @@ def stored_tensors(entries: Entries) -> dict[str, Stored]:
     return found
 
 
-def _pickled(entries: Entries, file: str) -> dict[str, Stored]:
+def _pickled(entries: Entries, file: str) -> dict[str, StoredTensor]:
     """The tensors of one kind, in one archive of torch.save."""
     name = f"{entries.name}: {file}"
     with Archive(entries.bytes(file), name, ModelError, TORCH_SAVE, entries.archive) as archive:
@@ -54,7 +54,7 @@ def _pickled(entries: Entries, file: str) -> dict[str, Stored]:
     if half is not None:
         raise _not_read(f"{entries.name}: the weight {quoted(half)}", "bfloat16")
     return {
-        n: Stored(t.array, t.array.dtype.name, t.requires_grad, (f"{file}/{t.place[0]}", *t.place[1:]))
+        n: StoredTensor(t.array, t.array.dtype.name, t.requires_grad, (f"{file}/{t.place[0]}", *t.place[1:]))
         for n, t in saved.items()
     }
 
@@ -70,11 +70,11 @@ class _Listed:
         self.entries = entries
         self.bytes = 0  # that were read
 
-    def read(self, kind: str) -> dict[str, Stored]:
+    def read(self, kind: str) -> dict[str, StoredTensor]:
         listed = field(self.entries.json(self.entries.config(kind), unique=True), "config", dict)
         return {name: self._tensor(kind, name, entry) for name, entry in listed.items()}
 
-    def _tensor(self, kind: str, name: str, entry: Any) -> Stored:
+    def _tensor(self, kind: str, name: str, entry: Any) -> StoredTensor:
         place = f"{self.entries.name}: the weight {quoted(name)}"
         meta = field(entry, "tensor_meta", dict)
         dtype = integer(meta.get("dtype"), "dtype")
@@ -95,7 +95,7 @@ class _Listed:
         if array is None:
             raise ModelError(f"{place} is truncated in the archive; save the file again")
         trained = field(meta, "requires_grad", bool)
-        return Stored(array, dtype_name(dtype), trained, (file, offset, shape, strides))
+        return StoredTensor(array, dtype_name(dtype), trained, (file, offset, shape, strides))
 
     def _storage(self, saved: bytes, place: str) -> bytes:
         """The elements of one tensor in an archive that torch.save wrote; its pickle is not read."""

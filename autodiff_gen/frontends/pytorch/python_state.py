@@ -101,7 +101,7 @@ def _later(torch: Any, calls: _Calls, first: Sequence[Any]) -> bool:
 
 
 @dataclass(frozen=True)
-class Entry:
+class CallRecord:
     """A call of a function of PyTorch: where, its name, numbers that it was given, and the sums of its results."""
 
     place: str
@@ -143,10 +143,10 @@ class _Calls:
         gradients = [t.grad for t in self.tensors if t.grad is not None]
         return [t.detach().clone() for t in (*results, *gradients)]
 
-    def logged(self) -> list[Entry]:
+    def logged(self) -> list[CallRecord]:
         """The functions of PyTorch that a call calls."""
         torch: Any = self.torch
-        entries: list[Entry] = []
+        entries: list[CallRecord] = []
 
         class Log(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
             def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -157,7 +157,7 @@ class _Calls:
                 )
                 if sums:
                     entries.append(
-                        Entry(
+                        CallRecord(
                             caller(torch, _Calls.outcome.__code__), getattr(func, "__name__", ""), given, sums
                         )
                     )

@@ -18,7 +18,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ..imported.program import ValueRef, references
-from .graph import Node
+from .graph import OperatorCall
 from .rules import Arguments, Converter
 
 # Operators -> the argument that tells whether the batch's own statistics are used, None where they are.
@@ -32,7 +32,7 @@ STATISTICS = ("running_mean", "running_var")
 TRACKED = "num_batches_tracked"
 
 
-def statistics(node: Node) -> tuple[str, ...]:
+def statistics(node: OperatorCall) -> tuple[str, ...]:
     """The names of the running mean and variance that a node updates, and of the number of batches if it updates that;
     none if it updates none."""
     if node.key not in UPDATING:
@@ -45,12 +45,12 @@ def statistics(node: Node) -> tuple[str, ...]:
 
 
 def read_between(
-    nodes: Sequence[Node], same: Mapping[str, str], outputs: Any
+    nodes: Sequence[OperatorCall], same: Mapping[str, str], outputs: Any
 ) -> tuple[Collection[str], Mapping[str, str]]:
     """The first results of the nodes that have to compute new statistics themselves, and the weights whose values other
     names are. same: for each weight's name in the graph, the name of the weight whose memory it shows."""
     shown = dict(same)  # names of statistics -> the weight
-    groups: dict[str, list[Node]] = {}
+    groups: dict[str, list[OperatorCall]] = {}
     read: set[str] = set()
     for node in nodes:
         updated = statistics(node)
@@ -62,7 +62,7 @@ def read_between(
     read.update(shown[r.name] for r in references(outputs) if r.name in shown)
     needed = _needed(nodes, outputs)
 
-    def other(node: Node) -> bool:
+    def other(node: OperatorCall) -> bool:
         """Whether a call with momentum=None has other weights than a layer."""
         affine = references((node.arguments.get("weight"), node.arguments.get("bias")))
         return UPDATING[node.key] is None and any(r.name not in same for r in affine)
@@ -75,7 +75,7 @@ def read_between(
     return found, shown
 
 
-def unread_counts(nodes: Sequence[Node], names: Mapping[str, str], outputs: Any) -> Collection[str]:
+def unread_counts(nodes: Sequence[OperatorCall], names: Mapping[str, str], outputs: Any) -> Collection[str]:
     """The buffers that count the batches of layers and that only the counting itself reads, by their names in the
     state_dict: they are not updated. names: of weights in the graph -> in the state_dict."""
     counts = {n: name for n, name in names.items() if name.rpartition(".")[2] == TRACKED}
@@ -90,7 +90,7 @@ def unread_counts(nodes: Sequence[Node], names: Mapping[str, str], outputs: Any)
     return set(counts.values()) - read
 
 
-def _needed(nodes: Sequence[Node], outputs: Any) -> Collection[str]:
+def _needed(nodes: Sequence[OperatorCall], outputs: Any) -> Collection[str]:
     """The names of values that outputs depend on, through results that are changed in place too."""
     needed = {r.name for r in references(outputs)}
     for node in reversed(nodes):
@@ -99,7 +99,7 @@ def _needed(nodes: Sequence[Node], outputs: Any) -> Collection[str]:
     return needed
 
 
-def with_new_statistics(c: Converter, a: Arguments, node: Node) -> list[ValueRef | None]:
+def with_new_statistics(c: Converter, a: Arguments, node: OperatorCall) -> list[ValueRef | None]:
     """The results of a node that computes new statistics itself, which are stored; a: its arguments."""
     function = "instance_norm" if node.key == "aten.instance_norm" else "batch_norm"
     x, momentum, options = a["input"], a.get("momentum"), {"eps": a["eps"]}

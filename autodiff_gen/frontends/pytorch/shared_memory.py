@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from ...errors import ModelError
 from ..imported.program import PARAMETER
-from .pt2_weights import Stored
+from .pt2_weights import StoredTensor
 
 Elements = NDArray[Any]  # for each element of a weight its position in memory
 
 
 def views(
-    stored: Mapping[str, Stored], roles: Mapping[str, str], network: str
+    stored: Mapping[str, StoredTensor], roles: Mapping[str, str], network: str
 ) -> dict[str, tuple[str, Elements]]:
     """For each weight that is a view of another: that weight, and for each element its position in that weight.
 
@@ -61,7 +61,7 @@ def within(base: Elements, elements: Elements) -> Elements:
     return found
 
 
-def _in_one_memory(stored: Mapping[str, Stored], names: Sequence[str]) -> list[list[str]]:
+def _in_one_memory(stored: Mapping[str, StoredTensor], names: Sequence[str]) -> list[list[str]]:
     """The weights of each file that has several."""
     files: dict[Any, list[str]] = {}
     for n in names:
@@ -70,7 +70,7 @@ def _in_one_memory(stored: Mapping[str, Stored], names: Sequence[str]) -> list[l
     return [found for found in files.values() if len(found) > 1 or _repeats(stored[found[0]])]
 
 
-def _repeats(weight: Stored) -> bool:
+def _repeats(weight: StoredTensor) -> bool:
     _, _, shape, strides = weight.where
     return any(d > 1 and s == 0 for d, s in zip(shape, strides, strict=True))
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ... import nn, optim
 from ...errors import ModelError
-from ..imported.program import Program
+from ..imported.program import ImportedProgram
 from . import schedules
 from .hook_names import described
 
@@ -38,7 +38,7 @@ def is_torch(given: Any) -> bool:
     return any(cls.__module__.partition(".")[0] == "torch" for cls in type(given).__mro__)
 
 
-def remember(module: Any, net: nn.Module, program: Program) -> None:
+def remember(module: Any, net: nn.Module, program: ImportedProgram) -> None:
     """Note which parameter of ours each parameter of a torch.nn.Module became, for `optimizer`."""
     held = {
         f"{path}.{name}" if path else name: own

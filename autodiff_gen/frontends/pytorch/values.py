@@ -8,16 +8,26 @@ from typing import Any
 from ...errors import ModelError
 from ...reading.limits import NODES
 from ..imported.problems import Problems
-from ..imported.program import CONSTANT, Call, Frame, Shape, ValueRef, Weight, WeightRef, WeightView, names
+from ..imported.program import (
+    CONSTANT,
+    ModuleFrame,
+    ProgramCall,
+    Shape,
+    ValueRef,
+    Weight,
+    WeightRef,
+    WeightView,
+    names,
+)
 from .complex_numbers import Complex
-from .graph import Node
-from .pt2 import Exported
+from .graph import OperatorCall
+from .pt2 import Pt2Program
 
 
-class Values:
+class ExportedValues:
     """known: the representation of a tensor or size of the exported graph: a reference, a number, or a tuple."""
 
-    def __init__(self, exported: Exported, name: str) -> None:
+    def __init__(self, exported: Pt2Program, name: str) -> None:
         self.exported, self.name = exported, name
         self.problems = Problems(name)
         self.known: dict[str, Any] = {n: ValueRef(n) for n in exported.inputs}
@@ -26,14 +36,14 @@ class Values:
         self.tied: dict[str, str] = {}
         self.views: dict[str, WeightView] = {}
         self.zeros: set[str] = set()  # values that are zeros of a shape
-        self.calls: list[Call] = []
+        self.calls: list[ProgramCall] = []
         self.made: set[str] = set(exported.inputs)  # names of all values
         self.again: Counter[str] = Counter()  # further values by the name of the first
         self.sizes: set[str] = set()  # names of sizes
         self.empty: set[Any] = set()  # values of no meaning, which an operator fills
         self.merged: dict[Any, Shape] = {}  # values whose first axes PyTorch has as one -> these axes
         self.shapes, self.dtypes = dict(exported.shapes), dict(exported.dtypes)
-        self.node: Node | None = None
+        self.node: OperatorCall | None = None
 
     # Methods for rules
 
@@ -81,8 +91,10 @@ class Values:
     def emit_all(self, function: str, results: Any, *args: Any, **options: Any) -> list[ValueRef]:
         """Add a call with several results, in nested tuples; returns references to them."""
         assert self.node is not None
-        frames = tuple(Frame(path, instance, name) for path, instance, name in self.node.modules)
-        self.calls.append(Call(function, args, options, results, frames, self.node.source, self.node.target))
+        frames = tuple(ModuleFrame(path, instance, name) for path, instance, name in self.node.modules)
+        self.calls.append(
+            ProgramCall(function, args, options, results, frames, self.node.source, self.node.target)
+        )
         NODES.check(len(self.calls), self.name, ModelError, 1000 * len(self.exported.nodes))
         self.made.update(names(results))
         return [ValueRef(name) for name in names(results)]
@@ -92,7 +104,7 @@ class Values:
     def emit_outside(self, name: str, function: str, args: tuple[Any, ...]) -> ValueRef:
         """Add a call that is part of no module."""
         name = self._unused(name)
-        self.calls.append(Call(function, args, results=(name,)))
+        self.calls.append(ProgramCall(function, args, results=(name,)))
         self.made.add(name)
         return ValueRef(name)
 

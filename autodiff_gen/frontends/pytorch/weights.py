@@ -9,14 +9,14 @@ import numpy as np
 from ...errors import ModelError, quoted
 from ..imported.program import BUFFER, CONSTANT, PARAMETER, ValueRef, Weight, WeightRef, WeightView
 from .complex_numbers import Complex
-from .pt2_weights import Stored
+from .pt2_weights import StoredTensor
 from .shared_memory import Elements, steps, views
-from .values import Values
+from .values import ExportedValues
 
 INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 
 
-def read_weights(c: Values) -> None:
+def read_weights(c: ExportedValues) -> None:
     """Let names of the graph mean the weights of the file. Raises ModelError."""
     roles = {
         name: PARAMETER if kind == "parameter" else BUFFER if persistent else CONSTANT
@@ -41,7 +41,7 @@ def read_weights(c: Values) -> None:
             _read_view(c, graph_name, name, *shown[name])
 
 
-def _read_view(c: Values, graph_name: str, name: str, base: str, elements: Elements) -> None:
+def _read_view(c: ExportedValues, graph_name: str, name: str, base: str, elements: Elements) -> None:
     """A weight that is a view of another one: the same parameter, or a value that is computed of it."""
     stored, of = c.exported.stored[name], c.exported.stored[base]
     ref: ValueRef | WeightRef = WeightRef(base)
@@ -64,7 +64,7 @@ def _read_view(c: Values, graph_name: str, name: str, base: str, elements: Eleme
     c.root[graph_name] = next(same) if is_same else graph_name
 
 
-def _read_complex(c: Values, graph_name: str, name: str, stored: Stored) -> None:
+def _read_complex(c: ExportedValues, graph_name: str, name: str, stored: StoredTensor) -> None:
     """Complex constants and buffers, which no training changes."""
     parts = {f"{name}.{part}": getattr(stored.array, part).copy() for part in ("real", "imag")}
     c.weights |= {part: Weight(array, CONSTANT) for part, array in parts.items()}
@@ -72,7 +72,7 @@ def _read_complex(c: Values, graph_name: str, name: str, stored: Stored) -> None
     c.root[graph_name] = graph_name
 
 
-def _array(c: Values, name: str, stored: Stored, role: str) -> Any:
+def _array(c: ExportedValues, name: str, stored: StoredTensor, role: str) -> Any:
     array = stored.array
     if stored.dtype == "bool" and role != PARAMETER:
         return array

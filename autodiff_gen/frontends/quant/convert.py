@@ -29,13 +29,13 @@ from ...ir.origin import building
 from ...ir.quantization import HIGH, LOW, Quantization
 from ...ir.traits import is_sum
 from ...ir.types import Dim, f32, planned, s8
-from ...ops.quantized.forms import Pooling, Product, Softmax, quantized_form, softmax_form
+from ...ops.quantized.forms import Pooling, Product, SoftmaxOperand, quantized_form, softmax_form
 from ...ops.quantized.pooling import pooling_s8
 from ...ops.quantized.softmax import PROBABILITIES
 from .names import described, name_of
 from .products import Layers, absorbed, product, quantized_weights
 from .ranges import Ranges, covering, integer, quantized, values_of
-from .representations import Function, Pending, Representation, Static, Sums, Tensor
+from .representations import IntegerFunction, Pending, QuantizableTensor, Representation, Static, Sums
 from .shared_ranges import is_identity, shared
 from .tables import looked_up
 
@@ -43,7 +43,7 @@ _LARGEST_PROBABILITY = PROBABILITIES.scale * (HIGH - PROBABILITIES.zero_point)
 
 
 @dataclass
-class Conversion:
+class QuantConversion:
     """One conversion of the graph that computes `result` from `input`. ranges: by the position of a value in the graph;
     layers: the layers with weights of an earlier conversion, or none yet; clamp_gradient: as for `quantize`. Afterwards
     `tensors` has the name, the float value and the s8 value of each tensor, and `floats` the nodes that have no form on
@@ -57,7 +57,7 @@ class Conversion:
     representations: dict[Value, Representation] = field(default_factory=dict)
     tensors: list[tuple[str, Value, Value]] = field(default_factory=list)
     floats: list[Node] = field(default_factory=list)
-    softmaxes: dict[Node, Softmax] = field(default_factory=dict)
+    softmaxes: dict[Node, SoftmaxOperand] = field(default_factory=dict)
 
     def run(self, given: Value) -> Value:
         """The float result, for `given` in place of the input."""
@@ -74,10 +74,12 @@ class Conversion:
         ranges.update((node.results[0], (0.0, _LARGEST_PROBABILITY)) for node in self.softmaxes)
         self.range = shared(dynamic, ranges)
         if given.type.quantization is not None:
-            self.representations[self.input] = Tensor(s8=given)
+            self.representations[self.input] = QuantizableTensor(s8=given)
         else:
             of = self._quantization(self.input)
-            self.representations[self.input] = Tensor(s8=F.quantize(given, of.scale, of.zero_point))
+            self.representations[self.input] = QuantizableTensor(
+                s8=F.quantize(given, of.scale, of.zero_point)
+            )
         self.tensors.append(("input", self.input, self._s8(self.input)))
         for node in nodes:
             if node.results[0] not in self.representations:
@@ -89,7 +91,7 @@ class Conversion:
                     self.floats.append(node)
                     results = self._as_float(node)
                 self.representations.update(
-                    (v, Tensor(float=r)) for v, r in zip(node.results, results, strict=True)
+                    (v, QuantizableTensor(float=r)) for v, r in zip(node.results, results, strict=True)
                 )
         return self._float(self.result)
 
@@ -145,7 +147,7 @@ class Conversion:
 
     def _s8(self, v: Value) -> Value:
         known = self.representations[v]
-        if isinstance(known, Tensor) and known.s8 is not None:
+        if isinstance(known, QuantizableTensor) and known.s8 is not None:
             return known.s8
         node = known.node if isinstance(known, Pending) else v.node
         scope, name = node.origin.scope, name_of(node)
@@ -153,7 +155,9 @@ class Conversion:
             result = self._quantized_value(v, known)
         if name == scope:
             set_output(result, scope)
-        self.representations[v] = Tensor(result, known.float if isinstance(known, Tensor) else None)
+        self.representations[v] = QuantizableTensor(
+            result, known.float if isinstance(known, QuantizableTensor) else None
+        )
         self.tensors.append((name, v, result))
         return result
 
@@ -168,7 +172,7 @@ class Conversion:
                 result = apply(view.op.name, result, **view.attrs)
         elif isinstance(known, Static) and not _varies(v):
             result = constant(quantized(known.array, of), s8, of)
-        elif isinstance(known, Function):
+        elif isinstance(known, IntegerFunction):
             result = looked_up(v, known, self._s8(known.source), of, self.representations)
         else:
             result = F.quantize(self._float(v), of.scale, of.zero_point)
@@ -178,16 +182,16 @@ class Conversion:
         known = self.representations[v]
         if isinstance(known, Static):
             return self._as_float(v.node)[v.index] if _varies(v) else constant(known.array)
-        if isinstance(known, Tensor) and known.float is not None:
+        if isinstance(known, QuantizableTensor) and known.float is not None:
             return known.float
         if isinstance(known, Sums):
             result = F.dequantize(known.mean) * float(known.count)
-            self.representations[v] = Tensor(float=result)
+            self.representations[v] = QuantizableTensor(float=result)
             return result
         if v.type.dtype is not f32:  # a mask
             return self._as_float(v.node)[v.index]
         result = F.dequantize(self._s8(v))
-        self.representations[v] = Tensor(self._s8(v), result)
+        self.representations[v] = QuantizableTensor(self._s8(v), result)
         return result
 
     def _as_float(self, node: Node) -> Sequence[Value]:
@@ -201,7 +205,7 @@ class Conversion:
         if node in self.softmaxes:
             return self._softmax(node)
         for v in node.operands:
-            if v.type.dtype is not f32 and not isinstance(self.representations[v], Static | Function):
+            if v.type.dtype is not f32 and not isinstance(self.representations[v], Static | IntegerFunction):
                 return None  # an index, or a mask of several tensors
         if is_identity(node):
             return self._mergeable(node.operands[0])
@@ -217,7 +221,11 @@ class Conversion:
         form = quantized_form(node.op)
         if isinstance(form, Pooling):
             attrs = form.attributes(node.attrs)
-            return None if attrs is None else Tensor(s8=apply(form.op, self._s8(node.operands[0]), **attrs))
+            return (
+                None
+                if attrs is None
+                else QuantizableTensor(s8=apply(form.op, self._s8(node.operands[0]), **attrs))
+            )
         if isinstance(form, Product):
             return self._product(node, form)
         if len(node.operands) == 2 and (node.op.signs or node.op.powers):
@@ -235,18 +243,18 @@ class Conversion:
         known = self._mergeable(node.operands[0])
         if isinstance(known, Pending):
             return replace(known, views=(*known.views, node))
-        return Tensor(s8=apply(node.op.name, self._s8(node.operands[0]), **node.attrs))
+        return QuantizableTensor(s8=apply(node.op.name, self._s8(node.operands[0]), **node.attrs))
 
     def _assembled(self, node: Node) -> Representation | None:
         parts = [self._s8(v) for v in node.operands]
         of = parts[0].type.quantization
         if of is None or any(p.type.quantization != of for p in parts) or node.attrs["fill"]:
             return None
-        return Tensor(s8=apply(node.op.name, *parts, **{**node.attrs, "fill": of.zero_point}))
+        return QuantizableTensor(s8=apply(node.op.name, *parts, **{**node.attrs, "fill": of.zero_point}))
 
     def _limited(self, node: Node, low: float, high: float) -> Representation | None:
         known = self._mergeable(node.operands[0])
-        if isinstance(known, Function):
+        if isinstance(known, IntegerFunction):
             return self._function(node)
         if isinstance(known, Pending):
             limits = max(low, known.limits[0]), min(high, known.limits[1])
@@ -260,7 +268,7 @@ class Conversion:
         if joined and self._quantization(node.results[0]) != of:  # a part has the scale of the whole
             return self._function(node)
         limits = integer(low, of, 1), integer(high, of, 1)
-        return Tensor(s8=clamped(q, *limits, self.clamp_gradient))
+        return QuantizableTensor(s8=clamped(q, *limits, self.clamp_gradient))
 
     def _sums(self, node: Node) -> Representation | None:
         """Sums, as the means of whole images."""
@@ -315,7 +323,7 @@ class Conversion:
                 and node.op.powers == (1, 1)
                 and np.allclose(known.count * other.array, 1.0)
             ):
-                return Tensor(s8=known.mean)
+                return QuantizableTensor(s8=known.mean)
             if (
                 isinstance(known, Pending)
                 and known.factor is not None
@@ -349,7 +357,7 @@ class Conversion:
             return None
         found = [self.representations[v] for v in node.operands]
         sources = {
-            known.source if isinstance(known, Function) else v
+            known.source if isinstance(known, IntegerFunction) else v
             for v, known in zip(node.operands, found, strict=True)
             if not isinstance(known, Static)
         }
@@ -365,11 +373,11 @@ class Conversion:
             known.array.reshape(())
             if isinstance(known, Static)
             else known.numbers
-            if isinstance(known, Function)
+            if isinstance(known, IntegerFunction)
             else integers
             for known in found
         ]
-        return Function(source, node.op.ref(*arrays, **node.attrs))
+        return IntegerFunction(source, node.op.ref(*arrays, **node.attrs))
 
     def _operand(self, v: Value) -> Value:
         """An operand as s8; the elements of an array determine its range."""

@@ -20,7 +20,7 @@ from ...ir.origin import building, current
 from ...ir.types import Type, f32
 from ...nn.module import Module
 from ...ops.quantized.limits import OPEN
-from .convert import Conversion
+from .convert import QuantConversion
 from .names import described
 from .products import Layers
 from .ranges import Ranges, check_calibration, joined, range_of, samples_of, values_of
@@ -62,7 +62,7 @@ class Quantized(Module):
         self._named("parameter", called=True)
         return self._converted(as_value(input), self._layers)[1].quantized_result
 
-    def _converted(self, input: Value, layers: Sequence[QuantizedWeights]) -> tuple[Value, Conversion]:
+    def _converted(self, input: Value, layers: Sequence[QuantizedWeights]) -> tuple[Value, QuantConversion]:
         if input.type.shape[1:] != self.shape:
             raise ModelError(
                 f"quantize: the calibration data has samples of shape {list(self.shape)}, the input is {input.type}"
@@ -70,7 +70,7 @@ class Quantized(Module):
         x = make_input("x", Type(f32, input.type.shape))
         modules = {name for name, _ in self._float.named_modules()}
         traced = _traced(self._float, x)
-        conversion = Conversion(x, traced, self.ranges, Layers(layers, modules), self.clamp_gradient)
+        conversion = QuantConversion(x, traced, self.ranges, Layers(layers, modules), self.clamp_gradient)
         with np.errstate(all="ignore"):
             result = conversion.run(input)
         self.float_ops = tuple(dict.fromkeys(n.op.name for n in conversion.floats))

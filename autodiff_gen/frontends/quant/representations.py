@@ -40,7 +40,7 @@ class Sums:
 
 
 @dataclass(frozen=True)
-class Tensor:
+class QuantizableTensor:
     """A value as a float, as s8, or both."""
 
     s8: Value | None = None
@@ -48,11 +48,11 @@ class Tensor:
 
 
 @dataclass(frozen=True)
-class Function:
+class IntegerFunction:
     """An elementwise function of one quantised tensor, `source` in the float graph: its values for all integers."""
 
     source: Value
     numbers: Any
 
 
-Representation: TypeAlias = Static | Pending | Sums | Function | Tensor
+Representation: TypeAlias = Static | Pending | Sums | IntegerFunction | QuantizableTensor

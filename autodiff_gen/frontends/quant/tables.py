@@ -17,12 +17,12 @@ from ...ir.quantization import HIGH, LOW, Quantization
 from ...ir.types import Type, f32, s8
 from ...ops.quantized.functions import ELEMENTS, Slopes, index_of
 from .ranges import quantized
-from .representations import Function, Representation, Static
+from .representations import IntegerFunction, Representation, Static
 from .shared_ranges import is_identity
 
 
 def looked_up(
-    v: Value, function: Function, x: Value, of: Quantization, known: Mapping[Value, Representation]
+    v: Value, function: IntegerFunction, x: Value, of: Quantization, known: Mapping[Value, Representation]
 ) -> Value:
     """The function v of x, the s8 tensor of its source. known: the representations of the float graph."""
     of_x = x.type.quantization

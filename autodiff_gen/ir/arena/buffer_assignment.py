@@ -20,7 +20,7 @@ _Offsets: TypeAlias = tuple[dict[int, int], int]  # offsets by key, and the peak
 
 
 @dataclass(frozen=True)
-class Buffer:
+class ArenaBuffer:
     """`bytes` needed from step `start` to step `end`, both included, at a multiple of `alignment`, which all buffers
     share; `later`: (bytes, start, end) of fewer bytes that are needed afterwards at the same offset. Equal ones are
     distinct by `key`."""
@@ -43,7 +43,7 @@ class Buffer:
         every = ((self.bytes, self.start, self.end), *self.later)
         return tuple(((size + unit - 1) // unit * unit, start, end) for size, start, end in every)
 
-    def meets(self, other: Buffer) -> bool:
+    def meets(self, other: ArenaBuffer) -> bool:
         """Whether both are alive at some step."""
         return self.start <= other.parts[-1][2] and other.start <= self.parts[-1][2]
 
@@ -57,7 +57,7 @@ class ArenaPlan:
     bound: int
 
 
-def lower_bound(buffers: Sequence[Buffer]) -> int:
+def lower_bound(buffers: Sequence[ArenaBuffer]) -> int:
     """The most aligned bytes alive at one step: no placement of this order and granularity can do with less."""
     changes: dict[int, int] = {}
     for size, start, end in (part for b in buffers for part in b.parts):
@@ -66,7 +66,7 @@ def lower_bound(buffers: Sequence[Buffer]) -> int:
     return max(accumulate(change for _, change in sorted(changes.items())), default=0)
 
 
-def _first_fit(buffers: Sequence[Buffer]) -> _Offsets:
+def _first_fit(buffers: Sequence[ArenaBuffer]) -> _Offsets:
     """Each buffer, one after the other, at the lowest offset where it overlaps none that is alive with it: offsets, and
     the peak."""
     placed: list[tuple[int, int, int, int]] = []  # (offset, end of its bytes, start, end), by offset
@@ -90,7 +90,7 @@ def _first_fit(buffers: Sequence[Buffer]) -> _Offsets:
     return offsets, max((top for _, top, _, _ in placed), default=0)
 
 
-_ORDERS: tuple[Callable[[Buffer], tuple[int, ...]], ...] = (
+_ORDERS: tuple[Callable[[ArenaBuffer], tuple[int, ...]], ...] = (
     lambda b: (-b.size, b.start, b.key),
     lambda b: (b.start, -b.size, b.key),
     lambda b: (b.start - b.end, -b.size, b.key),
@@ -99,13 +99,13 @@ _ORDERS: tuple[Callable[[Buffer], tuple[int, ...]], ...] = (
 )
 
 
-def place(buffers: Sequence[Buffer]) -> ArenaPlan:
+def place(buffers: Sequence[ArenaBuffer]) -> ArenaPlan:
     """The best of several first-fit orders. If none meets the bound, the orders are improved: first the order of the
     large buffers, whose gaps the small ones fill, then the order of all buffers."""
     bound = lower_bound(buffers)
     placed: dict[tuple[int, ...], _Offsets] = {}
 
-    def first_fit(order: Sequence[Buffer]) -> _Offsets:
+    def first_fit(order: Sequence[ArenaBuffer]) -> _Offsets:
         """Like _first_fit, but an order that was placed before is not placed again."""
         keys = tuple([b.key for b in order])
         if keys not in placed:
@@ -131,11 +131,11 @@ def _better(best: _Offsets | None, found: _Offsets) -> _Offsets:
 
 
 def _improved(
-    order: list[Buffer],
-    rest: Sequence[Buffer],
+    order: list[ArenaBuffer],
+    rest: Sequence[ArenaBuffer],
     bound: int,
     effort: int,
-    first_fit: Callable[[Sequence[Buffer]], _Offsets],
+    first_fit: Callable[[Sequence[ArenaBuffer]], _Offsets],
 ) -> _Offsets:
     """The best of changed orders, each followed by the rest; all orders together place at most `effort` buffers.
     Buffers that exceed the bound come earlier the next time (squeaky wheel optimization, Joslin and Clements 1999)."""

@@ -13,7 +13,7 @@ from ...ir.graph import State
 from ...ir.node import Value, base
 from ...ir.types import planned
 from ...ir.views import layout
-from ..plan import EntryPlan, Placed, ScanPlan, Step
+from ..plan import EntryPlan, Placed, PlannedStep, ScanPlan
 
 BLOCK = 4096  # bytes that are in the cache together: an approximation of lines that follow each other
 
@@ -62,7 +62,7 @@ def _run(
         return home, start + b.offset
 
     found: dict[Value, Address] = dict(outer)
-    own: dict[Step, list[Placed]] = {}
+    own: dict[PlannedStep, list[Placed]] = {}
     for b in plan.placed:
         found |= {v: within(b) for v in b.values}
         if b.owner is not None:
@@ -93,7 +93,7 @@ def _run(
 
 
 def _run_micro_batches(
-    step: Step,
+    step: PlannedStep,
     loop: ScanPlan,
     cache: _Cache,
     arenas: Mapping[str, Address],

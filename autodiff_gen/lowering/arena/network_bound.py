@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from ...ir.node import Value
 from ...ir.origin import is_late
-from ..plan import EntryPlan, Step
+from ..plan import EntryPlan, PlannedStep
 
 
 def network_bound(plan: EntryPlan) -> int:
@@ -47,7 +47,7 @@ def network_bound(plan: EntryPlan) -> int:
     return min(peak, sum(p.bound for p in plan.plans.values()))
 
 
-def _weights(step: Step, plan: EntryPlan) -> set[object]:
+def _weights(step: PlannedStep, plan: EntryPlan) -> set[object]:
     """The states that a product reads or writes, and the constants and inputs with several axes that it reads."""
     states = {
         plan.states[v]

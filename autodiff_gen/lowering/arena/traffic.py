@@ -12,12 +12,12 @@ from collections import Counter
 from ...ir.graph import State
 from ...ir.liveness import pool_of
 from ...ir.node import Node, Value, base
-from ...ir.op_kinds import Call
+from ...ir.op_kinds import KernelOp
 from ...ir.traits import macs
-from ..plan import EntryPlan, InnerPlan, Placed, ScanPlan, Step
+from ..plan import EntryPlan, InnerPlan, Placed, PlannedStep, ScanPlan
 
 Bytes = Counter[Value]
-Memory = Counter[tuple[Step, str]]  # of the memory for the steps inside a step, by pool
+Memory = Counter[tuple[PlannedStep, str]]  # of the memory for the steps inside a step, by pool
 
 
 def traffic(plan: EntryPlan) -> tuple[Bytes, Memory]:
@@ -50,14 +50,14 @@ def of_states(plan: EntryPlan, values: Bytes) -> Counter[State]:
 
 
 def _reads(node: Node) -> list[tuple[Value, int]]:
-    products = macs(node) if isinstance(node.op.lower, Call) else 0
+    products = macs(node) if isinstance(node.op.lower, KernelOp) else 0
     return [
         (v, max(v.type.bytes, products * v.type.dtype.size if k < 2 else 0))
         for k, v in enumerate(node.operands)
     ]
 
 
-def _add_inside(part: InnerPlan, step: Step, times: int, values: Bytes, memory: Memory) -> None:
+def _add_inside(part: InnerPlan, step: PlannedStep, times: int, values: Bytes, memory: Memory) -> None:
     """Add the traffic of the steps inside: to the outer value that stores a value, else to the memory of the step."""
     inside, deeper = traffic(part.plan)
     homes: dict[Value, State | str] = {**part.plan.states, **part.plan.outputs}

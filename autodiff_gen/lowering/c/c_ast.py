@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from ...ir.names import Called
 from ...ir.types import Size
-from ..loops.memory import Access, Memory, Steps
+from ..loops.memory import Access, PointedMemory, Steps
 
 # Expressions
 
@@ -51,7 +51,7 @@ class Element:
 
     array: Expr
     index: Expr
-    memory: Memory | None = field(default=None, compare=False)
+    memory: PointedMemory | None = field(default=None, compare=False)
 
     @property
     def terms(self) -> tuple[tuple[Expr, int], ...]:
@@ -424,7 +424,7 @@ Statements: TypeAlias = tuple[Statement, ...]
 
 
 @dataclass(frozen=True)
-class Parameter:
+class FunctionParameter:
     c_type: str
     name: str
 

@@ -23,7 +23,7 @@ class CommonFunction:
     sections; numbers: for each of the other parameters, its position in their `numbers`; callers: by entry and step."""
 
     name: str
-    parameters: tuple[c.Parameter, ...]
+    parameters: tuple[c.FunctionParameter, ...]
     passed: tuple[int, ...]
     numbers: tuple[int, ...]
     body: c.Statements
@@ -59,12 +59,12 @@ def function_of(name: str, group: Sequence[Section], taken: Scope) -> CommonFunc
         else:
             names[v.name] = scope.fresh(parameter_name(group, k))
     passed = sorted(range(len(types)), key=lambda k: (not types[k].endswith("*"), "const " not in types[k]))
-    parameters = [c.Parameter(types[k], names[first.outer[k].name]) for k in passed]
+    parameters = [c.FunctionParameter(types[k], names[first.outer[k].name]) for k in passed]
     positions = list(differing(group).values())
     numbers: dict[int, c.Name] = {}
     for same in positions:
         role = min({first.numbers[k].role for k in same}, key=ROLES.index)
-        parameters.append(c.Parameter(first.numbers[same[0]].c_type, scope.fresh(role)))
+        parameters.append(c.FunctionParameter(first.numbers[same[0]].c_type, scope.fresh(role)))
         numbers |= dict.fromkeys(same, c.Name(parameters[-1].name))
     return CommonFunction(
         name,

@@ -23,7 +23,7 @@ from ...passes.loops.loops import Body, Root
 from ..c import c_ast as c
 from ..c import c_query, c_syntax
 from ..c.op_template import of_op
-from .loop_expr import Accumulators, Index, LoopExpr, Rows, element_of, home_of, unnamed
+from .loop_expr import Accumulators, Index, LoopExpr, RowArrays, element_of, home_of, unnamed
 
 
 @dataclass(eq=False)
@@ -38,7 +38,7 @@ class Expressions:
     loop_vars: dict[Body, LoopExpr] = field(default_factory=dict)
     accumulators: dict[Root, Accumulators] = field(default_factory=dict)
     parts: dict[Root, Accumulators] = field(default_factory=dict)  # of the inner loops of sums in two steps
-    rows: dict[Body, Rows] = field(default_factory=dict)  # of innermost loops
+    rows: dict[Body, RowArrays] = field(default_factory=dict)  # of innermost loops
     known: dict[int, LoopExpr] = field(default_factory=dict)  # axes along which the place is known
 
     def __post_init__(self) -> None:

@@ -76,7 +76,7 @@ Accumulators: TypeAlias = list[LoopExpr]  # one for each result
 
 
 @dataclass(eq=False)
-class Rows:
+class RowArrays:
     """The local arrays of a tile of rows. at: the variable of the loop that fills them; first: the variable of the loop
     over tiles, None if there is one tile; elements: each array, and its element at `at`."""
 

@@ -17,8 +17,8 @@ from ...passes.loops.loops import Body
 from ..c import c_ast as c
 from ..c import c_query, c_syntax
 from .loop_expr import Index, LoopExpr
-from .memory import Memory, local_array
-from .statements import Accumulate, Begin, LoadRows, Local, Loop, Row, Statement, Statements, Store
+from .memory import PointedMemory, local_array
+from .statements import Accumulate, Begin, LoadRows, Local, Loop, ProductRow, Statement, Statements, Store
 from .uses import window_of
 
 C_TYPES = {
@@ -49,7 +49,7 @@ class LoopTree:
         self,
         statements: Statements,
         places: Callable[[Value], c.Expr],
-        memories: Mapping[c.Expr, Memory],
+        memories: Mapping[c.Expr, PointedMemory],
         arrays: Mapping[c.Expr, Called],
         layouts: Callable[[Value], Strided | None],
         row_call: RowCall,
@@ -87,7 +87,7 @@ class LoopTree:
                 return [self._accumulate(statement)]
             case Store():
                 return [self._store(statement)]
-            case Row():
+            case ProductRow():
                 return self._row(statement)
             case LoadRows():
                 return self._load_rows(statement)
@@ -209,7 +209,7 @@ class LoopTree:
                 return c.Assign(target, second, "+=" if value.signs == (1, 1) else "-=")
         return c.Assign(target, value)
 
-    def _row(self, what: Row) -> list[c.Statement]:
+    def _row(self, what: ProductRow) -> list[c.Statement]:
         node = what.root.node
         (v,) = node.results
         row, column = (None if i is None else self._expr(i) for i in (what.row, what.column))

@@ -17,7 +17,7 @@ Steps: TypeAlias = Mapping[str, int]  # of an index along variables, and under "
 
 
 @dataclass(frozen=True)
-class Memory:
+class PointedMemory:
     """The memory that a pointer points to. root: an arena, a state, a local array or CALLER; first, end: the bytes of
     the root that its elements are in, None if unknown; origin: its first element, in bytes from the beginning of
     `anchor`, the root or a pointer that moves; element: the bytes of an element."""
@@ -35,18 +35,18 @@ class Memory:
         """Whether it is a local array, which compilers keep in registers."""
         return self.root.startswith(LOCAL)
 
-    def is_apart_from(self, other: Memory) -> bool:
+    def is_apart_from(self, other: PointedMemory) -> bool:
         if self.root != other.root:
             return True
         if self.first is None or self.end is None or other.first is None or other.end is None:
             return False
         return self.end <= other.first or other.end <= self.first
 
-    def of_type(self, dtype: DType) -> Memory:
+    def of_type(self, dtype: DType) -> PointedMemory:
         """The same memory, with elements of another type."""
         return replace(self, element=dtype.size, is_float=dtype is f32)
 
-    def moved(self, name: str, elements: int, is_moving: bool) -> Memory:
+    def moved(self, name: str, elements: int, is_moving: bool) -> PointedMemory:
         """The memory of the pointer `name`, so many elements further on; is_moving: the pointer moves with a loop
         too."""
         if is_moving:
@@ -61,8 +61,8 @@ class Memory:
         return Access(self, moved, self.origin + steps.get("", 0) * self.element)
 
 
-def local_array(name: str, element: int = 4, *, is_float: bool) -> Memory:
-    return Memory(f"{LOCAL}{name}", name, 0, element, is_float=is_float)
+def local_array(name: str, element: int = 4, *, is_float: bool) -> PointedMemory:
+    return PointedMemory(f"{LOCAL}{name}", name, 0, element, is_float=is_float)
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Access:
     """An element that a loop reads or writes: its steps along variables, in bytes, None where its place is not linear
     in them; offset: the constant part of its place, in bytes from the anchor of its memory."""
 
-    memory: Memory
+    memory: PointedMemory
     steps: Mapping[str, int] | None
     offset: int
     is_written: bool = False

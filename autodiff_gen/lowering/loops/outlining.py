@@ -50,7 +50,7 @@ class EntrySteps:
 
 
 @dataclass(frozen=True)
-class Run:
+class Sections:
     """Statements of a step from the first loop to the last one, and each statement by itself where they are several;
     None for statements that have to stay where they are."""
 
@@ -62,12 +62,12 @@ def outlined(
     entries: Sequence[EntrySteps], taken: Collection[str], cost: CostTable
 ) -> tuple[list[tuple[c.Statements, ...]], list[CommonFunction]]:
     """The steps of entries, and the functions that they call. taken: names at file scope."""
-    runs: list[Run] = []
+    runs: list[Sections] = []
     step_names = {(e.name, step): name for e in entries for step, name in e.names.items()}
 
     def collect(body: c.Statements, caller: tuple[str, str], known: Known) -> c.Statements:
         parts = [section_of((s,), caller, known) if _has_loop(s) else None for s in body]
-        runs.append(Run(section_of(body, caller, known), tuple(parts) if len(body) > 1 else ()))
+        runs.append(Sections(section_of(body, caller, known), tuple(parts) if len(body) > 1 else ()))
         return body
 
     for entry in entries:
@@ -143,7 +143,7 @@ def _visited(entry: EntrySteps, visit: Visit) -> tuple[c.Statements, ...]:
     return tuple(visited(body, known) for body in entry.steps)
 
 
-def _common(runs: Sequence[Run], cost: CostTable) -> Iterator[list[Section]]:
+def _common(runs: Sequence[Sections], cost: CostTable) -> Iterator[list[Section]]:
     """Groups of equal sections in the order of their first callers; each group becomes a function. The group that saves
     most code is taken first. Its sections are whole runs or single statements."""
     is_fixed = has_wide_vectors(cost)

@@ -15,7 +15,7 @@ from ...passes.loops.loop_nest import LoopNest
 from ...passes.loops.loops import Body, Root, RootStep
 from ..c import c_ast as c
 from .expressions import Expressions
-from .loop_expr import Accumulators, Index, LoopExpr, Rows
+from .loop_expr import Accumulators, Index, LoopExpr, RowArrays
 
 LOOP_NAMES = "ijklpqrs"
 
@@ -62,7 +62,7 @@ class Store:
 
 
 @dataclass(frozen=True)
-class Row:
+class ProductRow:
     """One row of a product is completed, or a block that begins with this row and column."""
 
     root: Root
@@ -75,11 +75,11 @@ class LoadRows:
     """The local arrays of a tile of rows are declared and filled by `loop`, after `locals` in it."""
 
     loop: Body
-    rows: Rows
+    rows: RowArrays
     locals: list[Statement]
 
 
-Statement: TypeAlias = Local | Loop | Begin | Accumulate | Store | Row | LoadRows
+Statement: TypeAlias = Local | Loop | Begin | Accumulate | Store | ProductRow | LoadRows
 
 
 def _variable(name: str, loop: Body) -> LoopExpr:
@@ -127,7 +127,7 @@ class Statements:
             loop = self.nest.row_loops[root.inner]
             self._name_variable(loop, body)
             first = None if loop.of is None else self.exprs.loop_vars[loop.of]
-            rows = self.exprs.rows[root.inner] = Rows(self.exprs.loop_vars[loop], first)
+            rows = self.exprs.rows[root.inner] = RowArrays(self.exprs.loop_vars[loop], first)
             self.exprs.enter(loop)
             self._out[loop] = []
             out.append(LoadRows(loop, rows, self._out[loop]))
@@ -136,9 +136,9 @@ class Statements:
             scratch = self.nest.scratch.get(v)
             if scratch is not None and scratch.blocks:
                 row, column = (None if b is None else self.exprs.loop_vars[b] for b in scratch.blocks)
-                out.append(Row(root, row, column))
+                out.append(ProductRow(root, row, column))
             else:
-                out.append(Row(root, self.exprs.index_of(v, body)[0]))
+                out.append(ProductRow(root, self.exprs.index_of(v, body)[0]))
         elif isinstance(lower, Reduce):
             self._build_reduce(step, lower, body, out)
         elif isinstance(lower, Assemble):

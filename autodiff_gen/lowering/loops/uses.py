@@ -16,7 +16,7 @@ from ...ir.types import Shape, planned
 from ...ir.views import stored
 from ...passes.loops.loops import Body
 from .loop_expr import Index, LoopExpr
-from .statements import Accumulate, Begin, LoadRows, Local, Loop, Row, Statement, Statements, Store
+from .statements import Accumulate, Begin, LoadRows, Local, Loop, ProductRow, Statement, Statements, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class Uses:
                     self._visit(local, loop)
                     for element in rows.elements.values():
                         self._read(element, loop)
-                case Row():
+                case ProductRow():
                     node = statement.root.node
                     for operand in node.operands:
                         self._add(self.reads, operand, None, body)

@@ -10,7 +10,7 @@ from typing import Any
 from ...errors import ToolError
 from ...targets import build_commands
 from ...targets.installation import __version__
-from .parts import BOARD, CXX, RUNTIME, Files, Part, Project, board_part, support_part
+from .parts import BOARD, CXX, RUNTIME, Files, Project, SourceGroup, board_part, support_part
 from .render import render
 
 
@@ -133,7 +133,7 @@ def _listed(project: Project) -> list[_Listed]:
     ]
 
 
-def _one(part: Part, model: str, later: Sequence[Part]) -> _Listed:
+def _one(part: SourceGroup, model: str, later: Sequence[SourceGroup]) -> _Listed:
     folder = f"lib/{part.name}"
     return _Listed(
         f"model_{part.name}" if model else part.name,

@@ -13,7 +13,7 @@ from ...codegen.stack import stack_of
 from ...errors import ToolError, counted
 from ...ir.identifiers import of_program
 from ...owned_files import is_changed, recorded, write_files
-from ...targets.board import Board
+from ...targets.board import BoardSpec
 from ...targets.installation import __version__
 from ...targets.model_names import check_different
 from ..build import compile_file
@@ -58,7 +58,7 @@ class Exported(NamedTuple):
 
 def export(
     models: str | Sequence[str],
-    board: Board,
+    board: BoardSpec,
     out: Path,
     names: str | Sequence[str] | None = None,
     kernels: Sequence[str] | None = ("ref",),
@@ -99,7 +99,7 @@ def _check_symbols(programs: Sequence[Program]) -> None:
                 )
 
 
-def _notes(programs: Sequence[Program], board: Board, ram: Ram) -> list[str]:
+def _notes(programs: Sequence[Program], board: BoardSpec, ram: Ram) -> list[str]:
     budget, total = budget_of(board, ram), sum(p.struct_bytes for p in programs)
     if budget is None or total <= budget:
         return []

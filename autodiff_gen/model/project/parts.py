@@ -16,7 +16,7 @@ from ...kernels.table import Backend
 from ...reading import regular
 from ...reading.limits import TEXT
 from ...targets import build_commands, installation
-from ...targets.board import Board
+from ...targets.board import BoardSpec
 from ...targets.platformio import ARDUINO
 
 INCLUDED = "tiles/"  # the folder of a part whose C files are included by others, not compiled
@@ -34,7 +34,7 @@ class Files(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Part:
+class SourceGroup:
     """Files of one folder: relative path -> text. `cflags` follow the project's."""
 
     name: str
@@ -64,11 +64,11 @@ class Project:
     each; `shared`: the kernels by priority, the runtime, and the code of the board if the project has any."""
 
     programs: tuple[Program, ...]
-    board: Board
+    board: BoardSpec
     main: str
     main_end: str
-    generated: tuple[Part, ...]
-    shared: tuple[Part, ...]
+    generated: tuple[SourceGroup, ...]
+    shared: tuple[SourceGroup, ...]
 
     @property
     def names(self) -> list[str]:
@@ -79,7 +79,7 @@ class Project:
         return "_".join(self.names)
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[SourceGroup, ...]:
         return (*self.generated, *self.shared)
 
     @property
@@ -104,7 +104,7 @@ def check_names(paths: Iterable[str]) -> None:
         raise ToolError(f"{wrong!r} cannot be a file of a project: rename it to letters, digits and . _ + -")
 
 
-def parts_of(program: Program, board: Board, *others: Program) -> tuple[Part, ...]:
+def parts_of(program: Program, board: BoardSpec, *others: Program) -> tuple[SourceGroup, ...]:
     """The generated C of the programs, the kernels that they call and the runtime. Raises ToolError."""
     programs = (program, *others)
     backends = program.backends.backends
@@ -116,15 +116,15 @@ def parts_of(program: Program, board: Board, *others: Program) -> tuple[Part, ..
             )
     contract = "-ffp-contract=off" if program.backends.only_ref else "-ffp-contract=fast"
     flags = (contract, *build_commands.model_flags(board))
-    runtime = Part(RUNTIME, _texts([installation.runtime()], "*.[ch]"))
+    runtime = SourceGroup(RUNTIME, _texts([installation.runtime()], "*.[ch]"))
     return (
-        *(Part(p.name, emit(p), flags) for p in programs),
+        *(SourceGroup(p.name, emit(p), flags) for p in programs),
         *(_kernels(programs, backend) for backend in backends),
         runtime,
     )
 
 
-def board_part(board: Board) -> Part:
+def board_part(board: BoardSpec) -> SourceGroup:
     """Start-up code, linker script and the code of the chip; on the host, its console. Raises ToolError."""
     if board.target.support.name == ARDUINO:
         raise ToolError(
@@ -140,19 +140,19 @@ def board_part(board: Board) -> Part:
     }
     if not board.is_host:
         files[_LINKER_SCRIPT] = regular.read_text(build_commands.linker_script(board), ToolError, TEXT)
-    return Part(BOARD, files)
+    return SourceGroup(BOARD, files)
 
 
-def support_part(name: str, *patterns: str) -> Part:
+def support_part(name: str, *patterns: str) -> SourceGroup:
     """Files of boards/support as a part: those that match the patterns."""
     support = installation.boards() / "support"
-    return Part(
+    return SourceGroup(
         name,
         {p.name: regular.read_text(p, ToolError, TEXT) for q in patterns for p in sorted(support.glob(q))},
     )
 
 
-def _kernels(programs: Sequence[Program], backend: Backend) -> Part:
+def _kernels(programs: Sequence[Program], backend: Backend) -> SourceGroup:
     """The kernels of a backend that the programs call, the files that they share, and all headers; the headers of the
     contract go with `ref`."""
     backends = programs[0].backends
@@ -166,7 +166,7 @@ def _kernels(programs: Sequence[Program], backend: Backend) -> Part:
     names = included(root, backend.folder, [*sources, *sorted(headers)]).items()
     files |= {name: regular.read_text(path, ToolError, TEXT) for name, path in sorted(names) if "/" in name}
     cflags = next((k.cflags for k in backend.kernels), ())
-    return Part(f"ag_{backend.name}", files, cflags)
+    return SourceGroup(f"ag_{backend.name}", files, cflags)
 
 
 def _texts(folders: Iterable[Path], pattern: str) -> dict[str, str]:

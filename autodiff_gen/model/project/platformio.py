@@ -11,10 +11,10 @@ from ...errors import ToolError
 from ...reading import regular
 from ...reading.limits import TEXT
 from ...targets import installation
-from ...targets.board import Board
+from ...targets.board import BoardSpec
 from ...targets.installation import __version__
 from ...targets.platformio import ARDUINO, PORT_DEFAULTS, for_a_shell, manifest_text
-from .parts import Files, Part, Project, check_names, support_part
+from .parts import Files, Project, SourceGroup, check_names, support_part
 
 PORT = "socket://127.0.0.1:5400"
 
@@ -47,7 +47,7 @@ def platformio(project: Project) -> Files:
     return Files(files, commands)
 
 
-def _environments(board: Board) -> dict[str, dict[str, str]]:
+def _environments(board: BoardSpec) -> dict[str, dict[str, str]]:
     environments: dict[str, dict[str, str]] = {}
     if board.qemu is not None:
         environments[f"qemu_{board.id}"] = {
@@ -75,7 +75,7 @@ def _environments(board: Board) -> dict[str, dict[str, str]]:
     return environments
 
 
-def _platform(board: Board) -> dict[str, str]:
+def _platform(board: BoardSpec) -> dict[str, str]:
     """The platform that builds for the board with the system's compiler, and runs QEMU."""
     source = installation.platformio()
     files = {path.name: path for path in source.glob("platform.*")}
@@ -101,7 +101,9 @@ def _below(folder: Path, name: str) -> dict[str, Path]:
     return files
 
 
-def _library(part: Part, flags: Iterable[str], needs: Iterable[str], frameworks: str = "*") -> dict[str, str]:
+def _library(
+    part: SourceGroup, flags: Iterable[str], needs: Iterable[str], frameworks: str = "*"
+) -> dict[str, str]:
     data: dict[str, Any] = {
         "name": part.name,
         "version": __version__,

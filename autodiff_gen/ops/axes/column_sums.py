@@ -9,7 +9,7 @@ from ...errors import ShapeError
 from ...ir.build import apply
 from ...ir.kernel_call import KernelCall, Operand, Result
 from ...ir.node import Sample, define
-from ...ir.op_kinds import Attrs, Call, Tile
+from ...ir.op_kinds import Attrs, KernelOp, Tile
 from ...ir.strides import Strided
 from ...ir.types import Type
 from ..added import OVERWRITES, register_added
@@ -33,7 +33,7 @@ column_sums = define(
     infer=_type,
     ref=lambda x: x.sum(axis=0, dtype=x.dtype),
     vjp=by_operand(lambda dy, x, y, attrs: apply("broadcast_to", dy, shape=x.type.shape)),
-    lower=Call(
+    lower=KernelOp(
         _call,
         summed=(0,),
         tile=lambda at, shapes, attrs: Tile({0: replace(at, axis=1)}),

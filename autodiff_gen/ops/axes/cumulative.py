@@ -11,7 +11,7 @@ from ...errors import ShapeError
 from ...ir.build import apply
 from ...ir.kernel_call import KernelCall, Operand, Result
 from ...ir.node import Sample, Value, define
-from ...ir.op_kinds import Attrs, Call, Tile
+from ...ir.op_kinds import Attrs, KernelOp, Tile
 from ...ir.strides import Strided
 from ...ir.types import Type
 from ..movement.indexing import blocks
@@ -45,7 +45,7 @@ cumsum = define(
     infer=_type,
     ref=_cumsum,
     vjp=by_operand(_gradient),
-    lower=Call(_call, tile=lambda at, shapes, attrs: Tile({0: at}) if at.axis != attrs["dim"] else None),
+    lower=KernelOp(_call, tile=lambda at, shapes, attrs: Tile({0: at}) if at.axis != attrs["dim"] else None),
     samples=(
         Sample(((3, 4),), {"dim": 1, "reverse": False}),
         Sample(((3, 4),), {"dim": 0, "reverse": True}),

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from ...ir.build import apply
 from ...ir.closures import close
 from ...ir.node import OPS, Node, Region, Value, users
-from ...ir.op_kinds import Call, Contraction, Elementwise
+from ...ir.op_kinds import Contraction, Elementwise, KernelOp
 from ...ir.types import Dim, Shape, Type
 from ...ir.views import layout
 
@@ -61,7 +61,7 @@ def products(region: Region) -> list[list[Value]]:
     readers = users(nodes)
     chains = []
     for node in nodes:
-        for r in node.results if isinstance(node.op.lower, Contraction | Call) else ():
+        for r in node.results if isinstance(node.op.lower, Contraction | KernelOp) else ():
             chain = [r]
             while len(readers.get(chain[-1], ())) == 1:
                 (reader,) = readers[chain[-1]]

@@ -11,7 +11,7 @@ from ...errors import ShapeError
 from ...ir.build import apply
 from ...ir.kernel_call import KernelCall, Operand, Result
 from ...ir.node import Sample, Value, define
-from ...ir.op_kinds import Attrs, Call
+from ...ir.op_kinds import Attrs, KernelOp
 from ...ir.strides import Strided, dense
 from ...ir.types import Type
 from ...ir.windows import Windows
@@ -162,7 +162,7 @@ avg_pool2d = define(
     infer=_avg_type,
     ref=_avg,
     vjp=by_operand(_avg_gradient),
-    lower=Call(_avg_call, strided=(0,), tile=of_image),
+    lower=KernelOp(_avg_call, strided=(0,), tile=of_image),
     samples=tuple(Sample((shape,), attrs) for shape, attrs in _AVERAGES),
     torch=_TORCH_AVERAGE.format(x="a.permute(0, 3, 1, 2)"),
     windows=lambda shapes, attrs: Windows(0, attrs["kernel"], border=_border(attrs)),
@@ -173,7 +173,7 @@ avg_pool2d_dx = define(
     infer=_avg_dx_type,
     ref=_avg_dx,
     vjp=by_operand(_avg_dx_gradient),
-    lower=Call(_avg_dx_call, tile=of_images),
+    lower=KernelOp(_avg_dx_call, tile=of_images),
     samples=tuple(
         Sample(((shape[0], *_avg_out(shape[1:3], attrs), shape[3]),), {**attrs, "size": shape[1:3]})
         for shape, attrs in _AVERAGES

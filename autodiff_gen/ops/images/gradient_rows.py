@@ -13,7 +13,7 @@ from ...ir.build import apply
 from ...ir.kernel_call import KernelCall, Operand
 from ...ir.node import Op, Value, define
 from ...ir.op_forms import ByRows
-from ...ir.op_kinds import Attrs, Call, RowContraction
+from ...ir.op_kinds import Attrs, KernelOp, RowContraction
 from ...ir.strides import Strided, dense
 from ...ir.types import Shape, Type, planned_size, product
 from ...ir.windows import Windows
@@ -24,7 +24,7 @@ def register_rows(name: str, of: Op, by_channel: bool) -> Op:
     """The op `name`, which computes the gradient dw of `of` from x and dy and completes it by rows. by_channel: dw is
     stored channel-last, with a row for each channel of x, as the weights of depthwise convolutions are."""
     lower = of.lower
-    assert isinstance(lower, Call)
+    assert isinstance(lower, KernelOp)
 
     def made(operands: Sequence[Value], attrs: Attrs) -> Value | None:
         x, dy = operands

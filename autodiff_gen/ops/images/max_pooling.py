@@ -14,7 +14,7 @@ from ...ir.build import apply
 from ...ir.kernel_call import KernelCall, Operand, Result
 from ...ir.node import Sample, Value, define
 from ...ir.op_forms import First
-from ...ir.op_kinds import Attrs, Call
+from ...ir.op_kinds import Attrs, KernelOp
 from ...ir.strides import Strided, dense
 from ...ir.types import Type, u8
 from ...ir.windows import Windows
@@ -223,7 +223,7 @@ max_pool2d = define(
     infer=_max_type,
     ref=_max,
     vjp=by_operand(_max_gradient),
-    lower=Call(_max_call, strided=(0,), tile=of_images),
+    lower=KernelOp(_max_call, strided=(0,), tile=of_images),
     samples=tuple(Sample((x,), attrs) for x, attrs in _ROWS),
     torch=_TORCH_MAX,
     windows=lambda shapes, attrs: Windows(0, attrs["kernel"], border=-math.inf),
@@ -234,7 +234,7 @@ max_pool2d_values = define(
     infer=lambda x, **attrs: _max_type(x, **attrs)[0],
     ref=lambda x, **attrs: _max(x, **attrs)[0],
     vjp=None,
-    lower=Call(_values_call, strided=(0,), tile=of_images),
+    lower=KernelOp(_values_call, strided=(0,), tile=of_images),
     samples=tuple(Sample((x,), attrs) for x, attrs in _ROWS),
     torch=f"({_TORCH_MAX})[0]",
     form=First("max_pool2d"),
@@ -245,7 +245,7 @@ max_pool2d_dx = define(
     infer=_dx_type,
     ref=_dx,
     vjp=by_operand(_dx_gradient, None),
-    lower=Call(_dx_call, tile=of_images),
+    lower=KernelOp(_dx_call, tile=of_images),
     samples=tuple(_indexed(_outputs(x, a), _outputs(x, a), {**a, "size": x[1:3]}) for x, a in _ROWS),
     torch=_TORCH_DX,
     scatters=(1, 2),
@@ -256,7 +256,7 @@ max_pool2d_pick = define(
     infer=_pick_type,
     ref=_pick,
     vjp=by_operand(_pick_gradient, None),
-    lower=Call(_pick_call, strided=(0,), tile=of_images),
+    lower=KernelOp(_pick_call, strided=(0,), tile=of_images),
     samples=tuple(_indexed(x, _outputs(x, a), a) for x, a in _ROWS),
     torch=_TORCH_PICK,
 )

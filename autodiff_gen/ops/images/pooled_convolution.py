@@ -12,7 +12,7 @@ from ...errors import ShapeError
 from ...ir.kernel_call import KernelCall, Operand, Result
 from ...ir.node import OPS, Sample, define
 from ...ir.op_forms import Composed
-from ...ir.op_kinds import Attrs, Call
+from ...ir.op_kinds import Attrs, KernelOp
 from ...ir.strides import Strided, dense
 from ...ir.types import Shape, Size, Type, planned
 from ...ir.windows import CutWindows, Windows
@@ -193,7 +193,7 @@ conv2d_pool = define(
     infer=_pool_type,
     ref=_pool,
     vjp=None,
-    lower=Call(_pool_call, macs, strided=(0,)),
+    lower=KernelOp(_pool_call, macs, strided=(0,)),
     samples=tuple(Sample((x, w, w[:1]), attrs) for x, w, _, attrs in _ROWS),
     form=Composed("max_pool2d", "conv2d", 0, _joined, biased=True),
     windows=_windows_of_product,
@@ -204,7 +204,7 @@ conv2d_pool_dx = define(
     infer=_dx_type,
     ref=_dx,
     vjp=None,
-    lower=Call(_dx_call, _pooled_macs),
+    lower=KernelOp(_dx_call, _pooled_macs),
     samples=tuple(_indexed((y, y, w), 1, {**a, "size": x[1:3]}) for x, w, y, a in _ROWS),
     form=Composed("conv2d_dx", "max_pool2d_dx", 0, lambda pool, conv: _joined(conv, pool)),
 )
@@ -214,7 +214,7 @@ conv2d_pool_dw = define(
     infer=_dw_type,
     ref=_dw,
     vjp=None,
-    lower=Call(_dw_call, _pooled_macs, strided=(0,), summed=(0, 1)),
+    lower=KernelOp(_dw_call, _pooled_macs, strided=(0,), summed=(0, 1)),
     samples=tuple(_indexed((x, y, y), 2, {**a, "kernel": w[1:3]}) for x, w, y, a in _ROWS),
     form=Composed("conv2d_dw", "max_pool2d_dx", 1, lambda pool, conv: _joined(conv, pool)),
     windows=_windows_of_gradient,

@@ -12,7 +12,7 @@ from typing import Any
 from ...ir.build import apply
 from ...ir.kernel_call import KernelCall, Operand, Result
 from ...ir.node import Op, Sample, Value, register
-from ...ir.op_kinds import Attrs, Call, Range, Tile
+from ...ir.op_kinds import Attrs, KernelOp, Range, Tile
 from ...ir.strides import Strided, dense
 from ...ir.types import Shape, Size, Type, planned
 from ...ir.windows import Windows
@@ -108,7 +108,7 @@ class WindowProduct:
                 lambda g, x, w, y, attrs: self._dx(g, w, x, attrs),
                 lambda g, x, w, y, attrs: self._dw(x, g, w, attrs),
             ),
-            lower=Call(self._call, macs, strided=(0,), tile=self._tile, term_of=self._term_of),
+            lower=KernelOp(self._call, macs, strided=(0,), tile=self._tile, term_of=self._term_of),
             samples=tuple(Sample((x, w), attrs) for x, w, attrs in self.rows),
             torch=self.torch.format(x="a", w="b"),
             factors=(0, 1),
@@ -131,7 +131,7 @@ class WindowProduct:
                 lambda g, dy, w, dx, attrs: self._y(g, w, attrs),
                 lambda g, dy, w, dx, attrs: self._dw(g, dy, w, attrs),
             ),
-            lower=Call(self._dx_call, macs, tile=self._dx_tile, term_of=self._dx_term_of),
+            lower=KernelOp(self._dx_call, macs, tile=self._dx_tile, term_of=self._dx_term_of),
             samples=tuple(Sample((self.outputs(x, w, a), w), {**a, "size": x[1:3]}) for x, w, a in self.rows),
             torch=f"(lambda x: {gradient})" + _ZEROS.format(self.torch_x),
         )
@@ -146,7 +146,7 @@ class WindowProduct:
                 lambda g, x, dy, dw, attrs: self._dx(dy, g, x, attrs),
                 lambda g, x, dy, dw, attrs: self._y(x, g, attrs),
             ),
-            lower=Call(
+            lower=KernelOp(
                 self._dw_call,
                 macs,
                 strided=(0,),

@@ -15,7 +15,7 @@ from ...errors import ShapeError
 from ...ir.build import apply
 from ...ir.kernel_call import KernelCall, Operand, Result
 from ...ir.node import Sample, Value, define
-from ...ir.op_kinds import Attrs, Call, Pick, Range, Tile
+from ...ir.op_kinds import Attrs, KernelOp, Pick, Range, Tile
 from ...ir.strides import Strided
 from ...ir.types import Dim, Shape, Size, Type, product, varies
 from ..added import OVERWRITES, register_added
@@ -127,7 +127,7 @@ scatter_sum = define(
     infer=_scatter_type,
     ref=_scatter,
     vjp=by_operand(None, lambda dy, index, src, y, attrs: apply("gather", dy, index, dim=attrs["dim"])),
-    lower=Call(_scatter_call, tile=_scatter_tile, term_of=_scatter_term),
+    lower=KernelOp(_scatter_call, tile=_scatter_tile, term_of=_scatter_term),
     samples=(
         Sample(((3, 6), (3, 6)), {"dim": 1, "size": 4}, dtypes={0: "s32"}, high=4),
         Sample(((5, 2), (5, 2)), {"dim": 0, "size": 3}, dtypes={0: "s32"}, high=3),
@@ -237,7 +237,7 @@ index_sum = define(
     infer=_sum_type,
     ref=_sum,
     vjp=by_operand(None, lambda dy, index, src, y, attrs: apply("index_select", dy, index, dim=attrs["dim"])),
-    lower=Call(_sum_call, summed=(1,), tile=_sum_tile, term_of=_sum_term),
+    lower=KernelOp(_sum_call, summed=(1,), tile=_sum_tile, term_of=_sum_term),
     samples=(
         Sample(((4,), (4, 3)), {"dim": 0, "size": 5}, dtypes={0: "s32"}, high=5),
         Sample(((2, 3), (2, 3, 2)), {"dim": 0, "size": 4}, dtypes={0: "s32"}, high=4),

@@ -12,7 +12,7 @@ from ...errors import ShapeError
 from ...ir.build import apply
 from ...ir.kernel_call import KernelCall, Operand, Result
 from ...ir.node import Sample, define
-from ...ir.op_kinds import Attrs, Call
+from ...ir.op_kinds import Attrs, KernelOp
 from ...ir.strides import Strided
 from ...ir.types import Shape, Type, planned_size, product
 from ..support import check_float
@@ -41,7 +41,7 @@ regroup = define(
     infer=_type,
     ref=lambda x, *, shape: np.reshape(x, shape),
     vjp=lambda dys, ins, outs, attrs, wanted: [apply("regroup", dys[0], shape=ins[0].type.shape)],
-    lower=Call(_call),
+    lower=KernelOp(_call),
     samples=(
         Sample(((2, 3, 4),), {"shape": (6, 4)}),
         Sample(((6, 4),), {"shape": (3, 2, 4)}),

@@ -15,7 +15,7 @@ import numpy as np
 from ...errors import ShapeError
 from ...ir.build import apply
 from ...ir.node import OptionalValues, Sample, Value, Values, Wanted, define
-from ...ir.op_forms import Placed
+from ...ir.op_forms import WithLayout
 from ...ir.op_kinds import Assemble, Attrs, View, ViewKind
 from ...ir.types import Dim, Shape, Type
 from ..support import by_operand, same_dtype
@@ -157,5 +157,5 @@ assemble_placed = define(
     ref=lambda *parts, layout, of, **windows: _assemble(*parts, **windows),
     vjp=None,
     lower=Assemble(),
-    form=Placed("assemble"),
+    form=WithLayout("assemble"),
 )

@@ -8,7 +8,7 @@ from ...errors import ShapeError
 from ...ir.kernel_call import KernelCall, Operand, Result
 from ...ir.node import Sample, define
 from ...ir.op_forms import Added
-from ...ir.op_kinds import Attrs, Call
+from ...ir.op_kinds import Attrs, KernelOp
 from ...ir.strides import Strided
 from ...ir.types import Type
 from ..added import factors_of, sum_of
@@ -30,7 +30,7 @@ axpby = define(
     infer=_type,
     ref=sum_of,
     vjp=None,
-    lower=Call(_call, summed=(0,)),
+    lower=KernelOp(_call, summed=(0,)),
     form=Added(""),
     samples=(Sample(((9,), (9,), ()), {"beta": 1.0, "negate": True}),),
 )

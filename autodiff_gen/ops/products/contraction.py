@@ -7,7 +7,7 @@ import numpy as np
 from ...errors import ShapeError
 from ...ir.build import apply
 from ...ir.node import Sample, Value, define
-from ...ir.op_forms import ByRows, Placed
+from ...ir.op_forms import ByRows, WithLayout
 from ...ir.op_kinds import Contraction, RowContraction
 from ...ir.types import Type, conversion
 from ..added import register_added
@@ -77,5 +77,5 @@ matmul_placed = define(
     ref=lambda a, b, *, layout, of: np.matmul(a, b),
     vjp=None,
     lower=Contraction(),
-    form=Placed("matmul"),
+    form=WithLayout("matmul"),
 )

@@ -14,7 +14,7 @@ from ...errors import ShapeError
 from ...ir.kernel_call import Epilogue, KernelCall
 from ...ir.node import Op, Sample, define
 from ...ir.op_forms import Finished
-from ...ir.op_kinds import Attrs, Call, Range, Tile
+from ...ir.op_kinds import Attrs, KernelOp, Range, Tile
 from ...ir.strides import Strided
 from ...ir.types import Shape, Type, f32
 
@@ -46,12 +46,12 @@ def register_with_epilogue(name: str, op: Op) -> Op:
         return np.minimum(np.maximum(y, low), high) if low < high else y
 
     def choose(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
-        assert isinstance(op.lower, Call)
+        assert isinstance(op.lower, KernelOp)
         call = op.lower.choose(layouts[:FACTORS], results, attrs)
         return replace(call, epilogue=Epilogue.of(attrs))
 
     def tile(at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
-        assert isinstance(op.lower, Call)
+        assert isinstance(op.lower, KernelOp)
         found, last = op.lower.tile(at, shapes[:FACTORS], attrs), len(shapes[0]) - 1
         if found is None:
             return None
@@ -63,8 +63,8 @@ def register_with_epilogue(name: str, op: Op) -> Op:
         return replace(found, ranges={**found.ranges, **more})
 
     lower = op.lower
-    if isinstance(lower, Call):
-        lower = Call(choose, lower.macs, lower.strided, tile=tile)
+    if isinstance(lower, KernelOp):
+        lower = KernelOp(choose, lower.macs, lower.strided, tile=tile)
     form = Finished(op.name)
     return define(name, infer=infer, ref=ref, vjp=None, lower=lower, samples=_samples(op), form=form)
 

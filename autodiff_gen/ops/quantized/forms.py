@@ -42,7 +42,7 @@ class Pooling:
 
 
 @dataclass(frozen=True)
-class Softmax:
+class SoftmaxOperand:
     """Softmax of x along an axis."""
 
     x: Value
@@ -81,10 +81,12 @@ def quantized_form(op: Op) -> QuantizedForm | None:
     return _FORMS.get(op.name)
 
 
-def softmax_form(v: Value) -> Softmax | None:
+def softmax_form(v: Value) -> SoftmaxOperand | None:
     """The quantised form of softmax along one axis, if v is the result of such a softmax."""
     if v.node.op.name != "softmax":
         return None
     (x,), (axis, *others) = v.node.operands, v.node.attrs["axes"]
     extent = x.shape[axis]
-    return Softmax(x, axis) if not others and isinstance(extent, int) and extent <= LARGEST_ROW else None
+    return (
+        SoftmaxOperand(x, axis) if not others and isinstance(extent, int) and extent <= LARGEST_ROW else None
+    )

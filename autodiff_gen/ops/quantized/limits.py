@@ -19,7 +19,7 @@ from ...ir.kernel_call import KernelCall, Result
 from ...ir.names import with_role
 from ...ir.node import OPS, VJP, Op, OptionalValues, Sample, Value, Values, Wanted, define
 from ...ir.op_forms import First
-from ...ir.op_kinds import ATOM, Attrs, Call, Elementwise
+from ...ir.op_kinds import ATOM, Attrs, Elementwise, KernelOp
 from ...ir.origin import building_as
 from ...ir.quantization import HIGH, LOW
 from ...ir.strides import Strided
@@ -117,7 +117,7 @@ class Limited:
     infer: Callable[..., Type]
     unlimited: Callable[..., Any]
     gradients: Gradients
-    lower: Call
+    lower: KernelOp
     samples: tuple[Sample, ...]
     windows: Callable[[Sequence[Shape], Attrs], Windows | None] = lambda shapes, attrs: None
 

@@ -13,7 +13,7 @@ from typing import Any
 from ...ir.kernel_call import KernelCall
 from ...ir.node import Op, Sample, define, in_form
 from ...ir.op_forms import ByRows
-from ...ir.op_kinds import Attrs, Call, RowContraction
+from ...ir.op_kinds import Attrs, KernelOp, RowContraction
 from ...ir.strides import Strided
 from ...ir.types import Type
 from ..images.convolution import conv2d_dw, conv2d_dx
@@ -32,7 +32,7 @@ def _samples(of: Op, quantised: int, **attrs: int) -> tuple[Sample, ...]:
 def _register_dx(of: Op) -> Op:
     """The gradient of the image."""
     lower = of.lower
-    assert isinstance(lower, Call)
+    assert isinstance(lower, KernelOp)
 
     def infer(dy: Type, w: Type, **attrs: Any) -> Any:
         is_s8(w)
@@ -56,7 +56,7 @@ def _register_dx(of: Op) -> Op:
 def _register_dw(of: Op) -> Op:
     """The gradient of the weights."""
     lower = of.lower
-    assert isinstance(lower, Call)
+    assert isinstance(lower, KernelOp)
 
     def infer(x: Type, dy: Type, *, x_zero: int, **attrs: Any) -> Any:
         is_s8(x)

@@ -13,7 +13,7 @@ from ...errors import ShapeError
 from ...ir.build import apply, apply_node, constant
 from ...ir.kernel_call import KernelCall, Operand, Result
 from ...ir.node import Op, OptionalValues, Sample, Value, Values, Wanted, define
-from ...ir.op_kinds import Attrs, Call
+from ...ir.op_kinds import Attrs, KernelOp
 from ...ir.quantization import HIGH, LOW
 from ...ir.strides import Strided
 from ...ir.types import Type, s8
@@ -106,7 +106,7 @@ def _pool(name: str, ref: Callable[..., Any], gradients: Gradients) -> Op:
     samples = tuple(
         Sample((x,), attrs, dtypes={0: "s8"}, integers={0: (LOW, HIGH + 1)}) for x, attrs in _ROWS
     )
-    lower = Call(partial(_call, name), strided=(0,), tile=of_image)
+    lower = KernelOp(partial(_call, name), strided=(0,), tile=of_image)
     return define(name, _type, ref, through_limits(gradients, of_s8=True), lower, samples)
 
 

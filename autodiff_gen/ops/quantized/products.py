@@ -22,7 +22,7 @@ from ...ir.build import apply, constant
 from ...ir.kernel_call import KernelCall, Operand, Result
 from ...ir.names import with_role
 from ...ir.node import OPS, Op, OptionalValues, Sample, Value, Values, Wanted
-from ...ir.op_kinds import Attrs, Call, Range, Tile
+from ...ir.op_kinds import Attrs, KernelOp, Range, Tile
 from ...ir.quantization import HIGH, LOW, Quantization, requantized
 from ...ir.strides import Strided
 from ...ir.types import Shape, Type, planned, s8, s32
@@ -138,14 +138,14 @@ class _Convolution:
 
     def tile(self, at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
         lower = OPS[self.float_op].lower
-        assert isinstance(lower, Call)
+        assert isinstance(lower, KernelOp)
         found = lower.tile(at, shapes, attrs)
         if found is None or at.axis != CHANNELS:
             return found
         return Tile({**found.ranges, **{k: replace(at, axis=0) for k in OF_CHANNELS}})
 
     def register(self, samples: Sequence[Sample]) -> Op:
-        lower = Call(self.call, macs, strided=(0,), tile=self.tile)
+        lower = KernelOp(self.call, macs, strided=(0,), tile=self.tile)
         gradients = _gradients(self.dx, self.dw)
         return Limited(
             self.name, self.infer, self.unlimited, gradients, lower, tuple(samples), self.windows
@@ -286,7 +286,7 @@ dense_s8 = Limited(
     infer=_dense_type,
     unlimited=_dense,
     gradients=_gradients(_dense_dx, _dense_dw),
-    lower=Call(_dense_call, _dense_macs, tile=_dense_tile),
+    lower=KernelOp(_dense_call, _dense_macs, tile=_dense_tile),
     samples=(
         _sample((3, 7), (4, 7), 4, per_channel=True),
         _sample((1, 1), (1, 1), 1, per_channel=False),

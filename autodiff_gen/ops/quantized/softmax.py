@@ -13,7 +13,7 @@ from ...errors import ShapeError
 from ...ir.build import apply, constant
 from ...ir.kernel_call import KernelCall, Operand, Result
 from ...ir.node import Sample, Value, define
-from ...ir.op_kinds import Attrs, Call, Tile
+from ...ir.op_kinds import Attrs, KernelOp, Tile
 from ...ir.quantization import HIGH, LOW, Quantization, divided, fixed_point, high_word
 from ...ir.strides import Strided
 from ...ir.types import Dim, Type, s8
@@ -104,7 +104,9 @@ softmax = define(
     infer=_type,
     ref=_softmax,
     vjp=by_operand(_gradient),
-    lower=Call(_call, tile=lambda at, shapes, attrs: Tile({0: at}) if at.axis < len(shapes[0]) - 1 else None),
+    lower=KernelOp(
+        _call, tile=lambda at, shapes, attrs: Tile({0: at}) if at.axis < len(shapes[0]) - 1 else None
+    ),
     samples=(
         _sample((3, 7), 0.02),
         _sample((2, 3, 10), 0.005),

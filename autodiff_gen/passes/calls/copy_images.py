@@ -32,7 +32,7 @@ from typing import Any
 from ...ir.build import apply, apply_node
 from ...ir.graph import Graph
 from ...ir.node import Node, Value
-from ...ir.op_kinds import Call, RowContraction
+from ...ir.op_kinds import KernelOp, RowContraction
 from ...ir.origin import Label
 from ...ir.rewrite import rewritten
 from ...ir.types import planned, planned_size, product
@@ -52,7 +52,9 @@ ONE = {
 
 def copy_images(graph: Graph, context: Context) -> Graph:
     """See the module."""
-    found = {n: of for n in graph.of(Call, RowContraction) if (of := _worth_a_copy(n, context)) is not None}
+    found = {
+        n: of for n in graph.of(KernelOp, RowContraction) if (of := _worth_a_copy(n, context)) is not None
+    }
     if not found or excess(graph, context):
         return graph
 

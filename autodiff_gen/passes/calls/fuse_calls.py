@@ -31,7 +31,7 @@ from ...ir.graph import Graph
 from ...ir.names import with_role
 from ...ir.node import OPS, Node, Op, Value, in_form, in_forms
 from ...ir.op_forms import Composed, First
-from ...ir.op_kinds import Call, Reduce
+from ...ir.op_kinds import KernelOp, Reduce
 from ...ir.rewrite import rewritten
 from ...ir.strides import dense
 from ...ir.traits import is_by_channel, is_sum
@@ -85,7 +85,7 @@ class _Fusion:
         self.roots, self.readers = set(graph.roots), graph.users
         self.fits = {
             n: fit
-            for n in graph.of(Call)
+            for n in graph.of(KernelOp)
             for op in in_forms(n.op, Composed)
             if (fit := self._fit(n, op)) is not None
         }
@@ -143,7 +143,7 @@ def _is_served(node: Node, first: Op, context: Context) -> bool:
 
     def backend(op: Op) -> str:
         lower, layouts = op.lower, [layout(v) or dense(v.type.shape) for v in node.operands]
-        assert isinstance(lower, Call)
+        assert isinstance(lower, KernelOp)
         results = node.results if op is node.op else node.results[:1]
         call = lower.choose(layouts, [r.type for r in results], node.attrs)
         return backends.select(call.kernel, call.facts()).backend
@@ -154,7 +154,7 @@ def _is_served(node: Node, first: Op, context: Context) -> bool:
 def fuse_calls(graph: Graph, context: Context) -> Graph:
     """See the module."""
     fusion = _Fusion(graph)
-    found = {n: op for n in graph.of(Call) if (op := fusion.only_first(n)) is not None}
+    found = {n: op for n in graph.of(KernelOp) if (op := fusion.only_first(n)) is not None}
     first_only = {n: op for n, op in found.items() if _is_served(n, op, context)}
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:

@@ -36,7 +36,7 @@ from ...ir.graph import Graph
 from ...ir.names import with_role
 from ...ir.node import Node, Op, Value, base, in_form
 from ...ir.op_forms import Finished
-from ...ir.op_kinds import Call, Cond, Contraction, Elementwise, Leaf, Reduce, Scan, View
+from ...ir.op_kinds import Cond, Contraction, Elementwise, KernelOp, Leaf, Reduce, Scan, View
 from ...ir.origin import BACKWARD, building_as
 from ...ir.rewrite import rewritten
 from ...ir.traits import has_address, is_by_channel
@@ -153,7 +153,7 @@ class _Chains:
 
     def _is_in_memory(self, v: Value) -> bool:
         """Whether v is stored even if no kernel reads it as a residual."""
-        kept = Leaf | Call | Contraction | Scan | Cond
+        kept = Leaf | KernelOp | Contraction | Scan | Cond
         node = base(v).node
         return isinstance(node.op.lower, kept) or node in self.finished or self._is_stored(v)
 
@@ -195,7 +195,7 @@ class _Chains:
             readers = self.readers.get(u, ())
             if u in self.outputs or not self.taken.isdisjoint(readers):
                 return True
-            if any(isinstance(n.op.lower, Call | Contraction | Scan | Cond) for n in readers):
+            if any(isinstance(n.op.lower, KernelOp | Contraction | Scan | Cond) for n in readers):
                 return True
             shown += [n.results[0] for n in readers if isinstance(n.op.lower, View)]
         return False

@@ -21,7 +21,7 @@ from ...ir.added_terms import added, adding_op
 from ...ir.build import apply, constant, with_shape
 from ...ir.graph import Graph, State
 from ...ir.node import STATE, Node, Value, base
-from ...ir.op_kinds import Call, Contraction
+from ...ir.op_kinds import Contraction, KernelOp
 from ...ir.origin import building_as
 from ...ir.rewrite import replaced
 from ...ir.traits import changes, uniform
@@ -124,7 +124,7 @@ def _added_from_memory(graph: Graph, cost: CostTable) -> dict[Value, Value]:
         if new in outputs or new in readers:
             continue
         for old, change, negate in changes(new.node):
-            term = _product(change, lambda v: isinstance(v.node.op.lower, Call | Contraction))
+            term = _product(change, lambda v: isinstance(v.node.op.lower, KernelOp | Contraction))
             if _scaled_state(old, state) != 1.0 or term is None:
                 continue
             way, scale = term

@@ -34,7 +34,7 @@ from collections.abc import Sequence
 from ...ir.build import apply, with_shape
 from ...ir.graph import Graph
 from ...ir.node import Node, Value
-from ...ir.op_kinds import Call, Contraction, Elementwise, Iota, RowContraction
+from ...ir.op_kinds import Contraction, Elementwise, Iota, KernelOp, RowContraction
 from ...ir.origin import BACKWARD, Origin, building_as
 from ...ir.rewrite import replaced
 from ...ir.strides import dense
@@ -48,7 +48,7 @@ from .kernel_calls import rows_at_once
 
 def gradient_rows(graph: Graph, context: Context) -> Graph:
     """See the module."""
-    chains = [updates_of(graph, n.results[0]) for n in graph.of(Call, Contraction) if len(n.results) == 1]
+    chains = [updates_of(graph, n.results[0]) for n in graph.of(KernelOp, Contraction) if len(n.results) == 1]
     rows = {v: new for chain in chains if chain for v, new in _by_rows(graph, chain, context)}
     return graph.with_roots(replaced(graph.roots, rows))
 

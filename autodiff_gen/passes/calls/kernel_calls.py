@@ -8,7 +8,7 @@ from dataclasses import replace
 from ...ir.kernel_call import Epilogue, KernelCall, Scalar
 from ...ir.node import Node, Value
 from ...ir.op_forms import Added, Finished
-from ...ir.op_kinds import Call, Contraction, RowContraction
+from ...ir.op_kinds import Contraction, KernelOp, RowContraction
 from ...ir.strides import Strided, dense
 from ...ir.views import known_layout, layout, stored
 from ...kernels.registry import Backends
@@ -19,7 +19,7 @@ from .gemm import choose
 def call_of(node: Node) -> KernelCall:
     """The call of a contraction or of an op that is a call."""
     lower = node.op.lower
-    if isinstance(lower, Call):
+    if isinstance(lower, KernelOp):
         types = [r.type for r in node.results]
         return lower.choose([known_layout(v) for v in node.operands], types, node.attrs)
     assert isinstance(lower, Contraction), node.op.name
@@ -37,7 +37,7 @@ def call_in_place(node: Node, arena: Mapping[Value, int], backends: Backends) ->
     """The call that stores its result in the memory of operand 0, which is in the arena and which no other step reads.
     None where no kernel of the backend that serves the node can do so. arena: the values in the arena, with the number
     of steps that read each."""
-    if not isinstance(node.op.lower, Call):
+    if not isinstance(node.op.lower, KernelOp):
         return None
     call, x, y = call_of(node), node.operands[0], node.results[0]
     other = replace(call, kernel=call.in_place)

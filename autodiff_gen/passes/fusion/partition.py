@@ -17,7 +17,7 @@ from .store_between_passes import stored_between_passes
 
 
 @dataclass(frozen=True)
-class Part:
+class StepNodes:
     """nodes: the nodes that one step computes, operands first; stored: the results that are stored; is_loop: whether
     loops compute them."""
 
@@ -26,7 +26,7 @@ class Part:
     is_loop: bool
 
 
-def partition(graph: Graph, cost: CostTable) -> list[Part]:
+def partition(graph: Graph, cost: CostTable) -> list[StepNodes]:
     """The parts in an order in which each comes after its operands."""
     groups = grouped(graph, cost)
     needed = groups.needed(graph)
@@ -35,12 +35,12 @@ def partition(graph: Graph, cost: CostTable) -> list[Part]:
     for g in _condensed_order(groups):
         nodes = sorted(groups.groups[g].nodes, key=groups.position.__getitem__)
         if not is_fusable(nodes[0]):
-            found += [Part(nodes, nodes[0].results, False)] if nodes[0].operands else []
+            found += [StepNodes(nodes, nodes[0].results, False)] if nodes[0].operands else []
         elif any(
             r in needed for n in nodes for r in n.results
         ):  # else all of it is computed where it is read
             own = [n for n in nodes if groups.group[n] == g]
-            found.append(Part(nodes, [r for n in own for r in n.results if r in needed], True))
+            found.append(StepNodes(nodes, [r for n in own for r in n.results if r in needed], True))
     return found
 
 

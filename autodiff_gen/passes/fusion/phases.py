@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ...ir.graph import Graph
 from ...ir.node import Node, Value, base
-from ...ir.op_kinds import Call, Cond, Contraction, Scan
+from ...ir.op_kinds import Cond, Contraction, KernelOp, Scan
 from ...ir.origin import BACKWARD, UPDATE, is_late
 from ...ir.types import Shape, planned_size
 from ...targets.cost_table import CostTable
@@ -76,7 +76,7 @@ class PhaseBudget:
             sources = [v.base for v in n.operands]
             for v in sources:
                 self.readers.setdefault(v, []).append(n)
-            if isinstance(n.op.lower, (Contraction, Call, Scan, Cond)):
+            if isinstance(n.op.lower, (Contraction, KernelOp, Scan, Cond)):
                 self.stored.update(sources)
             if (
                 self.parts[n][0] == BACKWARD

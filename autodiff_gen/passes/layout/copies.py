@@ -10,7 +10,7 @@ from ...ir.build import apply
 from ...ir.graph import Graph, State
 from ...ir.identifiers import identifier
 from ...ir.node import CONST, Node, Value, base
-from ...ir.op_kinds import Call, Cond, Contraction, Leaf, RowContraction, Scan, View
+from ...ir.op_kinds import Cond, Contraction, KernelOp, Leaf, RowContraction, Scan, View
 from ...ir.origin import UPDATE, Label, building, is_late
 from ...ir.strides import Strided, dense
 from ...ir.traits import has_address, has_epilogue, macs
@@ -34,7 +34,7 @@ def _is_readable(node: Node, i: int, v: Value) -> bool:
         return readable_by_kernels(v)
     if isinstance(lower, Contraction):
         return not has_epilogue(node) or _is_dense(v)
-    return not isinstance(lower, Call | Scan | Cond) or _serves(node, i, v)
+    return not isinstance(lower, KernelOp | Scan | Cond) or _serves(node, i, v)
 
 
 def copied_again(graph: Graph, context: Context) -> set[Value]:
@@ -51,7 +51,7 @@ def copied_again(graph: Graph, context: Context) -> set[Value]:
 def better_copied(node: Node, context: Context) -> set[int]:
     """The numbers of the operands that a call would gather, where copies are cheaper."""
     lower = node.op.lower
-    assert isinstance(lower, Call)
+    assert isinstance(lower, KernelOp)
 
     def is_cheaper(i: int) -> bool:
         elements = planned_size(node.operands[i].type.shape)
@@ -64,7 +64,7 @@ def _is_tiled(node: Node, i: int, context: Context) -> bool:
     """Whether one backend serves a call both with operand i as it is stored and with a dense operand i. Often only a
     reference kernel can read the operand as it is stored."""
     lower, layouts = node.op.lower, [layout(v) or dense(v.type.shape) for v in node.operands]
-    assert isinstance(lower, Call)
+    assert isinstance(lower, KernelOp)
     if context.backends is None:
         return True
     backends, types = set(), [r.type for r in node.results]
@@ -107,7 +107,7 @@ def _serves(node: Node, i: int, v: Value) -> bool:
     """Whether a call or a region can read v as its i-th operand."""
     call = node.op.lower
     if not isinstance(
-        call, Call
+        call, KernelOp
     ):  # in memory, or a number that is passed by value or written into expressions
         source = base(v).node
         return has_address(v) or source.op is CONST or (isinstance(source.op.lower, Leaf) and v.shape == ())

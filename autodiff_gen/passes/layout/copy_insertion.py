@@ -30,11 +30,11 @@ from ...ir.graph import Graph
 from ...ir.names import label_of, with_label_of
 from ...ir.node import Node, Value, base
 from ...ir.op_kinds import (
-    Call,
     Cond,
     Contraction,
     Extent,
     Iota,
+    KernelOp,
     Leaf,
     RowContraction,
     Scan,
@@ -80,7 +80,7 @@ def _with_copies(graph: Graph, context: Context) -> Graph:
             operands, failing = (apply("permute", pixels, dims=(1, 0)), *operands[1:]), failing - {0}
         fixed = [copy_of(v, again[i]) if i in failing else v for i, v in enumerate(operands)]
         made = node.with_operands(tuple(fixed))
-        return (_with_rows(made, context) if isinstance(lower, Call) else made).results
+        return (_with_rows(made, context) if isinstance(lower, KernelOp) else made).results
 
     made = rewritten(graph, rewrite, [n for n in graph.nodes if not isinstance(n.op.lower, View)])
     return made.with_roots([shown(v, False) for v in made.roots])
@@ -130,7 +130,7 @@ def _late_reads(graph: Graph) -> list[tuple[Node, int]]:
                 late += [(reader, i) for i, v in enumerate(reader.operands) if _written_by(v, writer, graph)]
     for state, new in graph.updates.items():
         node = base(new).node
-        if isinstance(node.op.lower, (Contraction, Call)):
+        if isinstance(node.op.lower, (Contraction, KernelOp)):
             into = next(iter(added_operands(node)), None)
             late += [(node, i) for i, v in enumerate(node.operands[:into]) if state_of(v) is state]
             if (

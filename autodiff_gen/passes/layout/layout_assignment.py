@@ -23,9 +23,9 @@ from dataclasses import dataclass, replace
 
 from ...ir.build import make_state
 from ...ir.graph import Graph, State
-from ...ir.module import Module
+from ...ir.module import IRModule
 from ...ir.node import STATE, Node, Value, base, topological
-from ...ir.op_kinds import Call, Contraction, View, ViewKind
+from ...ir.op_kinds import Contraction, KernelOp, View, ViewKind
 from ...ir.parameter_layout import Storage
 from ...ir.strides import dense
 from ...ir.traits import view_kind
@@ -56,14 +56,14 @@ class Layouts:
     states: Mapping[State, Value]
 
 
-def layout_assignment(module: Module[Graph], context: Context) -> Module[Graph]:
+def layout_assignment(module: IRModule[Graph], context: Context) -> IRModule[Graph]:
     """Assign layouts to all entries of a model at once, since the entries share its states. A function without a model
     has its parameters as arguments, which stay in PyTorch's layout."""
     roots = [v for graph in module.entries for v in graph.roots]
     found = assign_layouts(roots, may_store=context.training is not None)
     new = iter(found.roots)
     entries = [graph.with_roots([next(new) for _ in graph.roots]) for graph in module.entries]
-    return Module(tuple(entries), found.states)
+    return IRModule(tuple(entries), found.states)
 
 
 def assign_layouts(roots: Sequence[Value], may_store: bool = True) -> Layouts:
@@ -82,7 +82,7 @@ def _bytes_copied(roots: Sequence[Value]) -> int:
     dense."""
     copied = {node.operands[i] for node in topological(roots) for i in unreadable(node, node.operands)}
     for node in topological(roots):
-        if isinstance(node.op.lower, Call):
+        if isinstance(node.op.lower, KernelOp):
             copied.update(v for v in node.operands if layout(v) != dense(v.type.shape))
     return sum(v.type.bytes for v in copied)
 
@@ -139,7 +139,7 @@ class _Propagation:
             found = propagate(node, [self.views[v] for v in node.operands])
         if found is not None:
             return found
-        if self.collecting and isinstance(lower, Call):
+        if self.collecting and isinstance(lower, KernelOp):
             self._request_dense(node, lower)
         return self._with(node, [self.value(v) for v in node.operands])
 
@@ -211,7 +211,7 @@ class _Propagation:
         if state is not None and state.role == "parameter":
             self.requests.setdefault(state, []).append(storage)
 
-    def _request_dense(self, node: Node, call: Call) -> None:
+    def _request_dense(self, node: Node, call: KernelOp) -> None:
         """Request that the states that a kernel reads are stored dense, in the order in which the kernel reads them."""
         for i, v in enumerate(node.operands):
             view = self.views[v]

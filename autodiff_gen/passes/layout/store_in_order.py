@@ -29,7 +29,7 @@ from typing import NamedTuple
 from ...ir.build import apply
 from ...ir.graph import Graph
 from ...ir.node import Node, Value, in_form
-from ...ir.op_forms import Placed
+from ...ir.op_forms import WithLayout
 from ...ir.op_kinds import Assemble, Elementwise, Pick, Reduce, View, ViewKind
 from ...ir.rewrite import rewritten
 from ...ir.strides import Strided, dense
@@ -121,7 +121,7 @@ def _on(v: Value, source: Value, there: Value) -> Value:
 
 def _in_order(node: Node, steps: Sequence[int]) -> Value:
     """A value that is equal to the only result of a node, stored with these strides."""
-    y, placed = node.results[0], in_form(node.op, Placed)
+    y, placed = node.results[0], in_form(node.op, WithLayout)
     if not is_plain_product(node) and placed is not None:
         attrs = {**node.attrs, "layout": Strided(y.type.shape, tuple(steps)), "of": ""}
         return Node(placed, node.operands, attrs, (y.type,), origin=node.origin).results[0]

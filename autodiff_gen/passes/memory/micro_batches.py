@@ -41,7 +41,7 @@ from ...ir.closures import param
 from ...ir.graph import Graph
 from ...ir.names import name_of
 from ...ir.node import CONST, INPUT, OPS, STATE, Node, Region, Value, base
-from ...ir.op_kinds import Call, Contraction, Extent, Iota, Leaf, Scan, View, ViewKind
+from ...ir.op_kinds import Contraction, Extent, Iota, KernelOp, Leaf, Scan, View, ViewKind
 from ...ir.origin import Label, Origin, building_as
 from ...ir.rewrite import replaced
 from ...ir.traits import view_kind
@@ -204,7 +204,7 @@ def _in_the_loop(graph: Graph) -> tuple[list[Node], list[Node]]:
 
 def _is_work(node: Node) -> bool:
     """Whether a node computes a product or a scan over the batch, not only a loop over elements."""
-    is_product = isinstance(node.op.lower, Call | Contraction | Scan)
+    is_product = isinstance(node.op.lower, KernelOp | Contraction | Scan)
     return is_product and any(map(follows, (*node.operands, *node.results)))
 
 

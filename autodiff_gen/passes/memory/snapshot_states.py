@@ -26,7 +26,7 @@ from __future__ import annotations
 from ...ir.dependences import state_of, writers
 from ...ir.graph import Graph
 from ...ir.node import Node, Value, base
-from ...ir.op_kinds import Call, Contraction, Elementwise, RowContraction
+from ...ir.op_kinds import Contraction, Elementwise, KernelOp, RowContraction
 from ...ir.origin import is_late
 from ..arena_use import liveness
 from ..context import Context
@@ -62,7 +62,7 @@ def larger_results(graph: Graph) -> list[tuple[Node, int, Node]]:
     """Products of the backward pass with an operand that is a state smaller than the result: the product, the number
     of the operand, and the node that updates the state."""
     writer, found = writers(graph), []
-    for n in graph.of(Call, Contraction):
+    for n in graph.of(KernelOp, Contraction):
         for i, v in enumerate(n.operands) if is_late(n.origin) else ():
             state = state_of(v)
             updated = writer.get(state) if state is not None else None

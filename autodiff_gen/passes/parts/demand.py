@@ -14,9 +14,9 @@ from ...ir.graph import Graph
 from ...ir.node import Node, Value
 from ...ir.op_kinds import (
     Assemble,
-    Call,
     Contraction,
     Elementwise,
+    KernelOp,
     Leaf,
     Pick,
     Range,
@@ -84,7 +84,7 @@ class Demand:
             return all(len(cut.needs) == 1 and _is_whole(*cut.needs[0]) for cut in self.cuts[node])
         if isinstance(lower, Elementwise):
             return self._separate and node.results[0] in self._sliced
-        return isinstance(lower, Call | Contraction | Scan) or rows_of(node, self._graph) is not None
+        return isinstance(lower, KernelOp | Contraction | Scan) or rows_of(node, self._graph) is not None
 
     def _in_parts(self, node: Node, read: Mapping[Value, Sequence[Part | None]]) -> list[Cut]:
         """The cuts from which the node computes the needed parts of its results; none where it computes the whole."""
@@ -167,7 +167,7 @@ class Demand:
             found = picked(node) if self._separate else None
         elif joined is not None and is_sum(node) and self._separate and v.type.dtype == f32:
             return [] if joined.fill else [Cut([(v, at)]) for at in joined.ranges]
-        elif joined is not None and isinstance(lower, Call):
+        elif joined is not None and isinstance(lower, KernelOp):
             found = _without_border(node, joined)
         return [] if found is None else [found]
 

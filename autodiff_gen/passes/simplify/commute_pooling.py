@@ -20,7 +20,7 @@ from ...ir.build import apply, apply_node, with_shape
 from ...ir.graph import Graph
 from ...ir.names import with_role
 from ...ir.node import Node, Value
-from ...ir.op_kinds import Call, ViewKind
+from ...ir.op_kinds import KernelOp, ViewKind
 from ...ir.origin import building
 from ...ir.rewrite import rewritten
 from ...ir.traits import view_kind
@@ -58,7 +58,7 @@ def commute_pooling(graph: Graph, context: Context) -> Graph:
                 value = apply(step.op.name, value, **step.attrs)
         return value, *pooled.results[1:]
 
-    return rewritten(graph, rewrite, filter(_takes_largest, graph.of(Call)))
+    return rewritten(graph, rewrite, filter(_takes_largest, graph.of(KernelOp)))
 
 
 def _takes_largest(node: Node) -> bool:

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 from ...ir.build import apply, with_shape
 from ...ir.graph import Graph, State
-from ...ir.module import Module
+from ...ir.module import IRModule
 from ...ir.names import with_role
 from ...ir.node import CONST, STATE, Node, Value
 from ...ir.op_kinds import Range, View
@@ -40,7 +40,7 @@ from ..context import Context
 from .fold_constants import is_foldable
 
 
-def scale_weights(module: Module[Graph], context: Context) -> Module[Graph]:
+def scale_weights(module: IRModule[Graph], context: Context) -> IRModule[Graph]:
     """See the module. A function of the user keeps its operations."""
     training = context.training
     if training is None:

@@ -22,7 +22,7 @@ from ...errors import ModelError
 from ...functional import maximum
 from ...ir.build import make_input, make_state, with_shape
 from ...ir.graph import Graph, State
-from ...ir.module import Module
+from ...ir.module import IRModule
 from ...ir.node import Value
 from ...ir.origin import OPTIMIZER, UPDATE, building
 from ...ir.rewrite import replaced
@@ -34,7 +34,7 @@ from .differentiate import gradient_name
 from .loss_terms import Term, terms_of
 
 
-def apply_optimizer(module: Module[Graph], context: Context) -> Module[Graph]:
+def apply_optimizer(module: IRModule[Graph], context: Context) -> IRModule[Graph]:
     """See the module."""
     training = context.training
     if training is None:
@@ -104,7 +104,7 @@ def _split(graph: Graph, states: Sequence[State]) -> tuple[dict[str, Value], lis
 
 
 def update_rules(
-    module: Module[Graph],
+    module: IRModule[Graph],
     training: Training,
     trained: Sequence[tuple[State, Value]],
     gradients: Sequence[Value],
@@ -121,7 +121,7 @@ def update_rules(
 
 
 def _rules(
-    module: Module[Graph],
+    module: IRModule[Graph],
     training: Training,
     trained: Sequence[tuple[State, Value]],
     gradients: Sequence[Value],

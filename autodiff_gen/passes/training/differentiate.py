@@ -22,7 +22,7 @@ from ...autodiff import grad, where_it_stops
 from ...errors import GraphError, ModelError
 from ...ir.build import apply
 from ...ir.graph import Graph, State
-from ...ir.module import Module
+from ...ir.module import IRModule
 from ...ir.node import CONST, Value, topological
 from ...ir.op_kinds import ViewKind
 from ...ir.traits import view_kind
@@ -30,7 +30,7 @@ from ..context import Context
 from .loss_terms import terms_of
 
 
-def differentiate(module: Module[Graph], context: Context) -> Module[Graph]:
+def differentiate(module: IRModule[Graph], context: Context) -> IRModule[Graph]:
     """See the module. ModelError where the loss gives a parameter no gradient."""
     training = context.training
     if training is None:

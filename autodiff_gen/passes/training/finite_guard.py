@@ -38,7 +38,7 @@ from ...ir.dependences import guarded, is_product, state_of
 from ...ir.graph import Graph, State
 from ...ir.names import with_role
 from ...ir.node import CONST, Node, Op, Value, base, topological, users
-from ...ir.op_kinds import Assemble, Call, Contraction, RowContraction, View
+from ...ir.op_kinds import Assemble, Contraction, KernelOp, RowContraction, View
 from ...ir.traits import changes, is_sum
 from ...ir.types import planned_size
 from ..context import Context
@@ -208,7 +208,7 @@ class Bounds:
         lower = node.op.lower
         if isinstance(lower, Contraction | RowContraction):
             terms, factors = planned_size(node.operands[0].type.shape[-1:]), node.operands[:2]
-        elif isinstance(lower, Call):
+        elif isinstance(lower, KernelOp):
             factors = tuple(node.operands[i] for i in lower.summed)
             terms = planned_size(factors[-1].type.shape[:-1])
         else:

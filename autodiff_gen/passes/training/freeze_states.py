@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from ...ir.build import constant
 from ...ir.graph import Graph, State
-from ...ir.module import Module
+from ...ir.module import IRModule
 from ...ir.node import STATE, Value
 from ...ir.origin import building
 from ...ir.rewrite import replaced
 from ..context import Context
 
 
-def freeze_states(module: Module[Graph], context: Context) -> Module[Graph]:
+def freeze_states(module: IRModule[Graph], context: Context) -> IRModule[Graph]:
     """See the module. Functions take their parameters as arguments."""
     if context.training is None:
         return module

@@ -19,7 +19,7 @@ from ...errors import ModelError
 from ...init import initialiser
 from ...ir.build import apply, constant, make_state
 from ...ir.graph import Graph, State
-from ...ir.module import Module
+from ...ir.module import IRModule
 from ...ir.names import with_role
 from ...ir.node import Value
 from ...ir.origin import building
@@ -29,7 +29,7 @@ from ...ir.types import planned
 from ..context import Context
 
 
-def select_trained_channels(module: Module[Graph], context: Context) -> Module[Graph]:
+def select_trained_channels(module: IRModule[Graph], context: Context) -> IRModule[Graph]:
     """See the module. Raises ModelError for channels that are not along an axis of memory."""
     stored, wholes = dict(module.stored), {}
     for given, v in context.training.trained if context.training is not None else ():
