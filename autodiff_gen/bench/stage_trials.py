@@ -23,7 +23,7 @@ from ..errors import AutodiffError, ToolError
 from ..host.compiler import fingerprint
 from ..kernels import registry
 from ..kernels.registry import Backends
-from ..lowering import left_out
+from ..lowering import left_out_stages
 from ..model.build import compile_file
 from ..model.loader import LoadedFile, load_file
 from ..targets import build_commands, installation
@@ -141,7 +141,7 @@ class Trials:
         return trial
 
     def _made(self, names: tuple[str, ...], base: Trial | None) -> Trial:
-        with left_out.without(names) as stages:
+        with left_out_stages.without(names) as stages:
             try:
                 return self._measured(Trial(names), base, stages)
             except Exception as error:
@@ -149,7 +149,7 @@ class Trials:
                     raise
                 return Trial(names, needed=_reason(error))
 
-    def _measured(self, trial: Trial, base: Trial | None, stages: left_out.LeftOut) -> Trial:
+    def _measured(self, trial: Trial, base: Trial | None, stages: left_out_stages.LeftOut) -> Trial:
         file = load_file(self.network.name)
         program = self._compiled(file)
         files = counted_texts(program, file, STEPS)

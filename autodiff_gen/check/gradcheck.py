@@ -19,7 +19,7 @@ from ..ir.types import planned
 from ..model.function import Functions
 from ..model.model import Model
 from ..report.text_table import table
-from .problem import GradientProblem, problems
+from .gradient_problem import GradientProblem, problems
 
 # Largest accepted error, relative to the largest gradient of the parameter. In float64 the relative error of a central
 # difference with STEP is about 1e-10, PyTorch's about 1e-15.

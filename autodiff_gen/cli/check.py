@@ -44,14 +44,14 @@ def run_check(args: argparse.Namespace) -> int:
 
     path = Path(args.model)
     if is_network(path):
-        from ..check import onnx_original, original
+        from ..check import compare_onnx, compare_torch
 
         program = program_of(path)
         if path.suffix == ".onnx":
-            report, good = onnx_original.compare(program, path, path.name, args.seed)
+            report, good = compare_onnx.compare(program, path, path.name, args.seed)
         else:
-            report, good = original.compare(
-                program, path, path.name, args.seed, steps=args.steps or original.STEPS
+            report, good = compare_torch.compare(
+                program, path, path.name, args.seed, steps=args.steps or compare_torch.STEPS
             )
         print(report)
         return 0 if good else 1
@@ -60,10 +60,10 @@ def run_check(args: argparse.Namespace) -> int:
     report, good = check(file.made, file.name, args.samples, args.seed, file.samples, args.steps)
     print(report)
     for of in _originals()[before:]:
-        from ..check import original
+        from ..check import compare_torch
 
-        report, same = original.compare(
-            of.program, of.module, of.name, args.seed, steps=args.steps or original.STEPS
+        report, same = compare_torch.compare(
+            of.program, of.module, of.name, args.seed, steps=args.steps or compare_torch.STEPS
         )
         print(report)
         good = good and same

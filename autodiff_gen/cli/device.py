@@ -206,7 +206,7 @@ def _connect(args: argparse.Namespace, session: Session) -> Board:
 
 
 def _link(args: argparse.Namespace) -> int:
-    from ..codegen.link import link_source
+    from ..codegen.board_link_source import link_source
     from ..owned_files import write_files
 
     program = _session(args).program

@@ -47,7 +47,7 @@ def add_commands(command: Command) -> None:
 def run_plan(args: argparse.Namespace) -> int:
     from ..codegen.budget_notes import budget_notes, work_notes
     from ..model.file_plan import FilePlan
-    from ..model.update_lines import update_lines
+    from ..model.trainable_params_source import trainable_params_source
     from ..owned_files import write_file
 
     board, kernels = board_and_kernels(args)
@@ -60,7 +60,7 @@ def run_plan(args: argparse.Namespace) -> int:
         print(line)
     for line in budget_notes(proposal.program, lambda: plan.without_budget(chosen), clock_hz):
         print(line)
-    lines = update_lines(proposal.rows, plan.file.names)
+    lines = trainable_params_source(proposal.rows, plan.file.names)
     print("\n".join(["", "Lines for the model file, after the network and before the model:", "", *lines]))
     if args.out is not None:
         size = proposal.program.struct_bytes
@@ -95,8 +95,8 @@ def _batches(
 def _of_data(args: argparse.Namespace, model: Model) -> tuple[Iterator[Mapping[str, Any]], str]:
     import numpy as np
 
+    from ..codegen.board_link_layout import LinkArray, LinkLayout, rows_per_step
     from ..codegen.compiler import input_args
-    from ..codegen.link_layout import LinkArray, LinkLayout, rows_per_step
     from ..device.dataset import load_dataset
     from ..device.recording_windows import RecordingWindows
     from ..ir.index_checks import checks_of

@@ -27,7 +27,7 @@ from ..passes.context import Context
 from ..passes.layout.layout_assignment import layout_assignment
 from ..targets.board import BoardSpec
 from ..targets.memory import Space
-from .does_not_fit import does_not_fit, states_do_not_fit
+from .budget_error import budget_error_text, states_error_text
 from .program import INDEX, Arg, CheckPlan, Entry, Program, Slot
 from .program_regions import Ram, budget_of, over, spaces_of, with_regions
 from .specification import FunctionSpec, ModelSpec
@@ -62,7 +62,7 @@ def compile_model(
     budget = budget_of(board, ram)
     arena = None if budget is None else budget - sum(s.type.bytes for s in slots)
     if must_fit and arena is not None and arena < 0:
-        raise PlanError(states_do_not_fit(name, slots, spaces, board))
+        raise PlanError(states_error_text(name, slots, spaces, board))
     if dump is not None:
         for stage, module in model.stages:  # before the target was known
             dump.write(stage, module)
@@ -97,7 +97,7 @@ def compile_model(
         cost = program.arena_bytes - replace(program, entries=(*plain, *others)).arena_bytes
         program = replace(program, guard_bytes=cost)
     if must_fit and (small := over(program, spaces)):
-        raise PlanError(does_not_fit(program, spaces, small, board))
+        raise PlanError(budget_error_text(program, spaces, small, board))
     return _with_scratch(program)
 
 
@@ -130,7 +130,7 @@ def compile_functions(
     program = _functions(name, functions, entries, tables)
     spaces = spaces_of(board, ram)
     if must_fit and (small := over(program, spaces)):
-        raise PlanError(does_not_fit(program, spaces[:1], small, board))
+        raise PlanError(budget_error_text(program, spaces[:1], small, board))
     return _with_scratch(program)
 
 

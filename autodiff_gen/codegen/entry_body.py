@@ -15,7 +15,7 @@ from ..kernels.contract import SCRATCH
 from ..kernels.table import Kernel
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_syntax
-from ..lowering.loops.loop_tree import LoopTree
+from ..lowering.loops.c_tree import LoopTree
 from ..lowering.loops.statements import LOOP_NAMES
 from ..lowering.plan import EntryPlan, PlannedStep
 from .call_statement import statement

@@ -13,7 +13,7 @@ from ..ir.types import Type
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_syntax
 from ..lowering.c.c_syntax import shown
-from ..lowering.loops.memory import CALLER, PointedMemory
+from ..lowering.loops.pointed_memory import CALLER, PointedMemory
 from ..lowering.plan import EntryPlan, Placed, PlannedStep
 from .c_printer import PRINTER
 from .geometry import Geometry

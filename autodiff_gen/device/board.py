@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
-from ..codegen.link_layout import LinkLayout, link_layout
+from ..codegen.board_link_layout import LinkLayout, link_layout
 from ..codegen.program import Program
 from ..codegen.state_dict import check_state
 from ..errors import ShapeError

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..codegen.link_layout import LinkArray, LinkLayout
+from ..codegen.board_link_layout import LinkArray, LinkLayout
 from ..errors import DataError, listed, quoted, shortened
 from ..ir.types import bound
 from .errors import OtherArrays

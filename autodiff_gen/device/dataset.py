@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..codegen.link_layout import LinkArray, LinkLayout, rows_per_step
+from ..codegen.board_link_layout import LinkArray, LinkLayout, rows_per_step
 from ..datasets import samples
 from ..errors import AutodiffError, DataError, ShapeError, listed, quoted, shortened
 from ..host.arguments import Batch, checked

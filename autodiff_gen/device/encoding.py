@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..codegen.link_layout import LinkArray
+from ..codegen.board_link_layout import LinkArray
 from ..errors import DataError
 from ..ir.types import bound
 from .frames import RAW, RUNS, S8, S16, UNIT

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..codegen.link_layout import label_and_scores, link_layout, rows_per_step
+from ..codegen.board_link_layout import label_and_scores, link_layout, rows_per_step
 from ..codegen.program import Program
 from ..host.trainer import Trainer
 from .board import Board

@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from ..codegen.board_link_source import link_source
 from ..codegen.files import emit
-from ..codegen.link import link_source
 from ..codegen.program import Program
 from ..errors import ToolError
 from ..host.compiler import first_error

@@ -10,7 +10,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ..codegen.link_layout import LinkLayout
+from ..codegen.board_link_layout import LinkLayout
 from ..codegen.program import Program
 from ..errors import ShapeError, listed
 from ..host.arguments import Batch, checked

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..codegen.link_layout import LinkLayout
+from ..codegen.board_link_layout import LinkLayout
 from ..codegen.program import Program
 from .errors import LinkError
 from .replies import Greeting

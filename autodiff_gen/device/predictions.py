@@ -14,7 +14,7 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ..codegen.link_layout import LinkArray, LinkLayout, label_and_scores, link_layout
+from ..codegen.board_link_layout import LinkArray, LinkLayout, label_and_scores, link_layout
 from ..errors import DataError
 from ..host.trainer import Trainer
 from ..owned_files import write_file

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen.link_layout import step_sizes
+from ..codegen.board_link_layout import step_sizes
 from ..errors import DataError
 from ..ir.build import make_input
 from ..ir.interpreter import evaluate

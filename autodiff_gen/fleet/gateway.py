@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..codegen.link_layout import compared_classes, entry, label_and_scores, step_sizes
+from ..codegen.board_link_layout import compared_classes, entry, label_and_scores, step_sizes
 from ..device.dataset import check_batch
 from ..device.differences import Encoding
 from ..device.errors import LinkError

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..codegen.link_layout import link_layout
+from ..codegen.board_link_layout import link_layout
 from ..device.dataset import Dataset, load_dataset
 from ..device.recording_windows import RecordingWindows
 from ..device.session import Session

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..codegen.link_layout import LinkArray, LinkLayout
+from ..codegen.board_link_layout import LinkArray, LinkLayout
 from ..datasets.samples import LARGEST_ZERO, SampleSet
 
 Array = NDArray[Any]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen.link_layout import entry
+from ..codegen.board_link_layout import entry
 from ..errors import ModelError
 from ..host.trainer import Trainer
 

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ..codegen.board_link_layout import link_layout
 from ..codegen.exchanged_part import is_sum
-from ..codegen.link_layout import link_layout
 from ..codegen.program import Program, Slot
 from ..device.errors import LINK, DeviceError, LinkError
 from ..device.gradients import Array, Part, after_apply, exchanged_slots

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
-from ..codegen.link_layout import step_sizes
+from ..codegen.board_link_layout import step_sizes
 from ..device.board import Board
 from ..device.commands import INTERRUPTED
 from ..device.dataset import Dataset, check_batch

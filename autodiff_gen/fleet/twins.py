@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from ..codegen.board_link_layout import link_layout
+from ..codegen.board_link_source import link_source
 from ..codegen.files import emit
-from ..codegen.link import link_source
-from ..codegen.link_layout import link_layout
 from ..codegen.program import Program, Slot
 from ..codegen.shared_part import SharedRun, shared_part
 from ..datasets.samples import sample_count

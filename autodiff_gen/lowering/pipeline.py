@@ -31,6 +31,8 @@ from ..passes.calls.inline_small_matmul import inline_small_matmul
 from ..passes.calls.select_column_sums import select_column_sums
 from ..passes.calls.whole_gradients import whole_gradients
 from ..passes.context import Context
+from ..passes.demand.demand_propagation import demand_propagation
+from ..passes.demand.part_propagation import part_propagation
 from ..passes.fusion.fuse_elementwise import fuse_elementwise
 from ..passes.layout.copy_insertion import copy_insertion
 from ..passes.layout.layout_assignment import layout_assignment
@@ -45,8 +47,6 @@ from ..passes.memory.rematerialize_products import rematerialize_products
 from ..passes.memory.snapshot_states import snapshot_states
 from ..passes.memory.store_functions import store_functions
 from ..passes.memory.tile_and_fuse import tile_and_fuse
-from ..passes.parts.demand_propagation import demand_propagation
-from ..passes.parts.part_propagation import part_propagation
 from ..passes.regions import Pass, with_regions
 from ..passes.simplify.commute_pooling import commute_pooling
 from ..passes.simplify.cse import cse
@@ -62,8 +62,8 @@ from ..passes.training.finite_guard import finite_guard
 from ..passes.training.freeze_states import freeze_states
 from ..passes.training.resolve_mode import resolve_mode
 from ..passes.training.select_trained_channels import select_trained_channels
-from ..passes.work import Work, work_of
-from . import left_out
+from ..passes.work_estimate import Work, work_of
+from . import left_out_stages
 from .drop_recomputations import drop_recomputations
 from .plan import EntryPlan, ScanPlan
 from .plan_printer import show_plan
@@ -179,7 +179,7 @@ def run(
     verified: list[Graph] = []
     for stage in stages:
         progress.step(stage.__name__.replace("_", " "))
-        module = left_out.result(stage, module, context)
+        module = left_out_stages.result(stage, module, context)
         graphs = [_graph(entry) for entry in module.entries]
         for graph in graphs if check else ():
             try:

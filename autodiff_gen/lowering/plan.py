@@ -16,8 +16,8 @@ from ..ir.types import Size, Type, s8
 from ..kernels.contract import SCRATCH
 from ..kernels.table import Kernel
 from ..passes.loops.loop_nest import LoopNest
-from ..passes.loops.loops import Scratch
-from ..passes.work import Work
+from ..passes.loops.nesting import Scratch
+from ..passes.work_estimate import Work
 from .loops.statements import Statements
 
 

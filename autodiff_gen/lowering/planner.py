@@ -28,7 +28,7 @@ from ..passes.context import Context
 from ..passes.fusion.fuse_elementwise import fuse_elementwise
 from ..passes.fusion.split_updates import split_updates
 from ..passes.layout.copy_insertion import with_old_states_copied
-from ..passes.loops.loops import Scratch
+from ..passes.loops.nesting import Scratch
 from ..passes.loops.shared_nests import nest_of, own_values, region_of_nest
 from .control_flow import plan_regions
 from .loops.statements import Statements

@@ -2,7 +2,7 @@
 
 training/: from a model to its entries: the mode, gradients, updates, constants, the guard
 layout/: the order of axes in memory, and copies of values that no view can show
-parts/: compute only the parts of values that are read
+demand/: compute only the parts of values that are read
 simplify/: constants, equal values, operations on smaller operands, dead results
 calls/: which nodes become kernel calls, and the work that a call fuses with its product
 memory/: recompute values, compute them in micro-batches or strips, or store them as bits
@@ -10,5 +10,5 @@ fusion/: which nodes become one loop nest
 loops/: the loops of a nest, and the values that the loops store for each other
 arena_use.py, worth.py: how much of the arena a graph takes, and whether less is worth the time
 regions.py: a pass that is applied to a graph and to its regions
-context.py, costs.py, work.py: the arguments of all passes, and the decisions that depend on the target's cost table
+context.py, costs.py, work_estimate.py: the arguments of all passes, and decisions by the target's cost table
 """

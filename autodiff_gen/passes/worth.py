@@ -11,7 +11,7 @@ from ..ir.node import Node, Value, base
 from ..ir.op_kinds import Leaf
 from .arena_use import liveness
 from .context import Context
-from .work import work
+from .work_estimate import work
 
 
 def excess(graph: Graph, context: Context) -> int:

@@ -16,7 +16,7 @@ from autodiff_gen.bench.stages import left_out_sets
 from autodiff_gen.cli.arguments import network
 from autodiff_gen.cli.main import main
 from autodiff_gen.errors import ToolError
-from autodiff_gen.lowering import left_out, pipeline
+from autodiff_gen.lowering import left_out_stages, pipeline
 from autodiff_gen.model.build import compile_file
 from autodiff_gen.model.loader import find_model, load_file
 from autodiff_gen.targets import installation
@@ -28,12 +28,12 @@ M4F, HOST = Core("m4f", "Cortex-M4F", "mps2_an386", ("ref",)), Core("host", "hos
 
 
 def test_a_stage_that_is_left_out_returns_its_module_and_others_without_effect_are_known():
-    with left_out.without(()) as all_stages:
+    with left_out_stages.without(()) as all_stages:
         file = load_file("w1")
         compile_file(file.made, "w1")
     assert {"differentiate", "fuse_optimizer", "schedule"} <= all_stages.effective
     assert not {"micro_batches", "fuse_calls"} & all_stages.effective
-    with left_out.without(["fuse_optimizer"]) as trial:
+    with left_out_stages.without(["fuse_optimizer"]) as trial:
         file = load_file("w1")
         compile_file(file.made, "w1")
     assert trial.effective == all_stages.effective - {"fuse_optimizer"}
@@ -151,7 +151,7 @@ def test_all_networks_and_cores_exist():
 def test_networks_have_what_stages_are_for(name, stage):
     given, (core, *_) = network(name), settings()[1]
     board, _ = core.load()
-    with left_out.without(()) as trial:
+    with left_out_stages.without(()) as trial:
         file = load_file(given.name)
         compile_file(file.made, file.name, core.kernels, board, given.ram)
     assert stage in trial.effective

@@ -12,7 +12,7 @@ from firmware_build import REF, call, program
 from autodiff_gen.cli.main import main
 from autodiff_gen.errors import BoardError
 from autodiff_gen.kernels import registry
-from autodiff_gen.model.project.parts import board_part
+from autodiff_gen.model.project.source_groups import board_part
 from autodiff_gen.targets import board, build_commands
 from autodiff_gen.targets.new_board import new_board
 

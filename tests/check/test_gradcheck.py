@@ -10,7 +10,7 @@ import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
 from autodiff_gen.check.gradcheck import check
-from autodiff_gen.check.problem import problems
+from autodiff_gen.check.gradient_problem import problems
 from autodiff_gen.errors import ModelError
 from autodiff_gen.ir.build import apply
 from autodiff_gen.ir.node import OPS

@@ -10,8 +10,8 @@ import pytest
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
 from autodiff_gen.cli.arguments import columns
+from autodiff_gen.codegen.board_link_layout import link_layout
 from autodiff_gen.codegen.compiler import compile_model
-from autodiff_gen.codegen.link_layout import link_layout
 from autodiff_gen.device.dataset import load_dataset
 from autodiff_gen.device.recording_windows import RecordingWindows
 from autodiff_gen.errors import DataError

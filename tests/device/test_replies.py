@@ -11,8 +11,8 @@ import pytest
 from device_model import digits, small_model
 from firmware_build import REF
 
+from autodiff_gen.codegen.board_link_layout import link_layout
 from autodiff_gen.codegen.compiler import compile_model
-from autodiff_gen.codegen.link_layout import link_layout
 from autodiff_gen.codegen.shared_part import shared_part
 from autodiff_gen.device import frames
 from autodiff_gen.device.board import Board

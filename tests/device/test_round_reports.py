@@ -10,7 +10,7 @@ from round_board import Library, Twin, checksum, connected
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
-from autodiff_gen.codegen.link_layout import link_layout
+from autodiff_gen.codegen.board_link_layout import link_layout
 from autodiff_gen.datasets.samples import SampleSet, from_arrays
 from autodiff_gen.device import frames
 from autodiff_gen.device.errors import DeviceError, LinkError

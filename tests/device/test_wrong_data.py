@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from autodiff_gen.cli.main import main
-from autodiff_gen.codegen.link_layout import link_layout
+from autodiff_gen.codegen.board_link_layout import link_layout
 from autodiff_gen.device.dataset import _reshaped, load_dataset
 from autodiff_gen.device.weights import read_weights
 from autodiff_gen.errors import DataError

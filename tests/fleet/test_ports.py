@@ -21,7 +21,7 @@ from firmware_build import once
 from small_fleet import samples, write_data, write_model
 
 from autodiff_gen.cli.main import main
-from autodiff_gen.codegen.link_layout import link_layout
+from autodiff_gen.codegen.board_link_layout import link_layout
 from autodiff_gen.device.lock import FolderLock
 from autodiff_gen.device.session import Session
 from autodiff_gen.fleet.records import records

@@ -9,8 +9,8 @@ import pytest
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
+from autodiff_gen.codegen.board_link_layout import link_layout
 from autodiff_gen.codegen.compiler import compile_model
-from autodiff_gen.codegen.link_layout import link_layout
 from autodiff_gen.datasets import samples
 from autodiff_gen.errors import DataError
 from autodiff_gen.fleet.records import records

@@ -12,8 +12,8 @@ import torch
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
+from autodiff_gen.codegen.board_link_layout import step_sizes
 from autodiff_gen.codegen.compiler import compile_model
-from autodiff_gen.codegen.link_layout import step_sizes
 from autodiff_gen.codegen.program import Program
 from autodiff_gen.errors import ModelError
 from autodiff_gen.fleet.ranks import TwinRank

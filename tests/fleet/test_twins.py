@@ -13,8 +13,8 @@ from round_board import Library, Twin, connected
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
+from autodiff_gen.codegen.board_link_layout import link_layout
 from autodiff_gen.codegen.compiler import compile_model
-from autodiff_gen.codegen.link_layout import link_layout
 from autodiff_gen.device.differences import Mask
 from autodiff_gen.device.errors import DeviceError
 from autodiff_gen.device.rounds import Round, shared_slots

@@ -10,7 +10,7 @@ from aten_shapes import SHAPES
 from aten_spectra import SPECTRA
 from torch import nn
 
-from autodiff_gen.check.original import comparisons
+from autodiff_gen.check.compare_torch import comparisons
 from autodiff_gen.frontends.pytorch.aten import TABLE
 from autodiff_gen.frontends.pytorch.convert import convert
 from autodiff_gen.frontends.pytorch.export import saved

@@ -8,7 +8,7 @@ from onnx_networks import NETWORKS
 
 import autodiff_gen as ag
 from autodiff_gen import nn
-from autodiff_gen.check import onnx_original
+from autodiff_gen.check import compare_onnx
 from autodiff_gen.cli.main import main
 from autodiff_gen.errors import ModelError, ToolError
 from autodiff_gen.frontends.imported.source import network_source
@@ -21,7 +21,7 @@ def test_results_are_those_of_the_reference_implementation(name):
     made = NETWORKS[name]()
     program = convert(made, name)
     assert all(shape[0] is None for n, shape in program.shapes.items() if n in program.inputs), "a free batch"
-    report, good = onnx_original.compare(program, made, name)
+    report, good = compare_onnx.compare(program, made, name)
     assert good, report
 
 
@@ -99,7 +99,7 @@ def test_check_compares_with_the_reference_implementation(tmp_path, capsys, monk
     onnx.save(NETWORKS["Keras"](), file)
     assert main(["check", str(file)]) == 0
     assert "everything agrees" in capsys.readouterr().out
-    monkeypatch.setattr(onnx_original, "TOLERANCE", -1.0)
+    monkeypatch.setattr(compare_onnx, "TOLERANCE", -1.0)
     assert main(["check", str(file)]) == 1
     assert "FAILED" in capsys.readouterr().out
 

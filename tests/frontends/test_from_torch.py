@@ -7,7 +7,7 @@ from torch_networks import NETWORKS
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
-from autodiff_gen.check.original import comparisons
+from autodiff_gen.check.compare_torch import comparisons
 from autodiff_gen.device.weights import write_weights
 from autodiff_gen.frontends.imported.source import network_source
 from autodiff_gen.frontends.pytorch.convert import convert

@@ -5,7 +5,7 @@ import pytest
 from onnx_networks import model
 
 import autodiff_gen as ag
-from autodiff_gen.check import onnx_original
+from autodiff_gen.check import compare_onnx
 from autodiff_gen.frontends.onnx.convert import convert
 from autodiff_gen.ir.interpreter import evaluate
 
@@ -84,5 +84,5 @@ BY_THE_BATCH = """net (float[n,4] x) => (float[n,4] y) {{
 )
 def test_a_number_of_samples_as_a_float(text):
     made = model(text, zero=np.int64(0), two=np.int64(2), half=np.float32(0.5))
-    report, good = onnx_original.compare(convert(made, "net"), made, "net")
+    report, good = compare_onnx.compare(convert(made, "net"), made, "net")
     assert good, report

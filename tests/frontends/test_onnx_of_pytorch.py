@@ -11,7 +11,7 @@ from onnx_networks import model, of_nodes
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
-from autodiff_gen.check import onnx_original
+from autodiff_gen.check import compare_onnx
 from autodiff_gen.frontends.onnx.convert import convert
 from autodiff_gen.ir.interpreter import evaluate
 
@@ -26,7 +26,7 @@ def test_images_of_a_size_that_follows_the_batch_are_interpolated():
     made = of_nodes(*nodes, shape=("n", 2, 4, 3), wanted=np.int64([6, 5]))
     program = convert(made, "net")
     assert [call.function for call in program.calls] == ["interpolate"]
-    report, good = onnx_original.compare(program, made, "net")
+    report, good = compare_onnx.compare(program, made, "net")
     assert good, report
 
 
@@ -83,7 +83,7 @@ def test_networks_of_pytorchs_exporter(name):
     torch.manual_seed(1)
     make, example = torch_networks.NETWORKS[name]
     made = torch_export(make().eval(), example)
-    report, good = onnx_original.compare(convert(made, name), made, name)
+    report, good = compare_onnx.compare(convert(made, name), made, name)
     assert good, report
 
 

@@ -9,7 +9,7 @@ from onnx_networks import NUMBERS, model, of_nodes
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import optim
-from autodiff_gen.check import onnx_original
+from autodiff_gen.check import compare_onnx
 from autodiff_gen.errors import ShapeError
 from autodiff_gen.frontends.imported.network import network
 from autodiff_gen.frontends.onnx.convert import convert
@@ -28,7 +28,7 @@ def test_a_branch_that_is_known(condition):
         y = Add (s, c)
     }"""
     made = model(text, w=(4, 4), b=(4,), chosen=np.bool_(condition))
-    report, good = onnx_original.compare(convert(made, "net"), made, "net")
+    report, good = compare_onnx.compare(convert(made, "net"), made, "net")
     assert good, report
 
 
@@ -40,7 +40,7 @@ def test_bilinear_images_are_interpolated(mode):
     made = of_nodes(node, shape=("n", 2, 4, 3), s=np.float32([1, 1, 2, 2]))
     program = convert(made, "net")
     assert [call.function for call in program.calls] == ["interpolate"]
-    report, good = onnx_original.compare(program, made, "net")
+    report, good = compare_onnx.compare(program, made, "net")
     assert good, report
 
 
@@ -87,7 +87,7 @@ def test_a_loop_ends_by_its_condition():
     made = model(text, go=np.True_, **{n: np.float32(k) for n, k in numbers.items()})
     program = convert(made, "net")
     assert [call.function for call in program.calls].count("tanh") == 5
-    report, good = onnx_original.compare(program, made, "net")
+    report, good = compare_onnx.compare(program, made, "net")
     assert good, report
 
 
@@ -118,7 +118,7 @@ def test_parts_as_a_sequence(part):
         y = Add (g, c)
     }}"""
     made = model(text, shape=np.array([-1, 1], np.int64))
-    report, good = onnx_original.compare(convert(made, "net"), made, "net")
+    report, good = compare_onnx.compare(convert(made, "net"), made, "net")
     assert good, report
 
 
@@ -139,7 +139,7 @@ def test_parts_without_elements_and_one_part():
         y = Mul (h, g)
     }"""
     made = model(text, rows=np.arange(8, dtype=np.float32).reshape(2, 4))
-    report, good = onnx_original.compare(convert(made, "net"), made, "net")
+    report, good = compare_onnx.compare(convert(made, "net"), made, "net")
     assert good, report
 
 
@@ -168,7 +168,7 @@ def test_rows_at_tuples_of_indices(attributes, shape):
         ],
     )
     made = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)])
-    report, good = onnx_original.compare(convert(made, "net"), made, "net")
+    report, good = compare_onnx.compare(convert(made, "net"), made, "net")
     assert good, report
 
 

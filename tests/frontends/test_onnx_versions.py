@@ -6,7 +6,7 @@ from onnx.helper import make_node
 from onnx_networks import NUMBERS, of_nodes
 
 import autodiff_gen as ag
-from autodiff_gen.check import onnx_original
+from autodiff_gen.check import compare_onnx
 from autodiff_gen.frontends.imported.source import network_source
 from autodiff_gen.frontends.onnx.convert import convert
 from autodiff_gen.frontends.onnx.read import read as onnx_read
@@ -101,7 +101,7 @@ def test_files_of_the_optimizer_of_onnxruntime(opset, subtests):
                 opset=opset,
                 **weights,
             )
-            report, good = onnx_original.compare(convert(onnx_read(made, name), name), made, name)
+            report, good = compare_onnx.compare(convert(onnx_read(made, name), name), made, name)
             assert good, report
 
 
@@ -120,5 +120,5 @@ def test_check_runs_the_reference_in_evaluation_mode(opset, training):
         mode=np.True_,
         **normalized,
     )
-    report, good = onnx_original.compare(convert(onnx_read(made, "net"), "net"), made, "net")
+    report, good = compare_onnx.compare(convert(onnx_read(made, "net"), "net"), made, "net")
     assert good, report

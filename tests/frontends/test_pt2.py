@@ -14,7 +14,7 @@ from torch_archives import LAYOUTS, older
 from torch_networks import NETWORKS
 
 import autodiff_gen as ag
-from autodiff_gen.check import original
+from autodiff_gen.check import compare_torch
 from autodiff_gen.cli.main import main
 from autodiff_gen.errors import ModelError
 from autodiff_gen.frontends.files import program_of
@@ -122,7 +122,7 @@ def test_a_program_with_functional_operators(name, table):
     exported = torch.export.export(make(), (given,), dynamic_shapes=({0: torch.export.Dim.AUTO},))
     file = io.BytesIO()
     torch.export.save(exported.run_decompositions(*table), file)
-    assert all(row.good for row in original.comparisons(convert(read(file, name), name), file, name))
+    assert all(row.good for row in compare_torch.comparisons(convert(read(file, name), name), file, name))
 
 
 @pytest.mark.parametrize("changes", ("running_mean", "x"))
@@ -147,7 +147,7 @@ def test_functional_programs_that_change_a_buffer_or_an_input(changes):
             convert(read(file, "Counter"), "Counter")
         return
     program = convert(read(file, "Counter"), "Counter")
-    assert all(row.good for row in original.comparisons(program, file, "Counter"))
+    assert all(row.good for row in compare_torch.comparisons(program, file, "Counter"))
     assert program.updates.keys() == {"running_mean"}
 
 
@@ -283,13 +283,13 @@ def test_check_compares_with_the_original_and_names_the_first_difference(tmp_pat
     assert main(["check", str(file)]) == 0
     assert "everything agrees" in capsys.readouterr().out
 
-    read_weights = original.without_dropout
+    read_weights = compare_torch.without_dropout
 
     def with_another_weight(program):
         program.weights["rnn.bias_hh_l0"].array[0] += 0.5
         return read_weights(program)
 
-    monkeypatch.setattr(original, "without_dropout", with_another_weight)
+    monkeypatch.setattr(compare_torch, "without_dropout", with_another_weight)
     assert main(["check", str(file)]) == 1
     assert "FAILED: the first that differs is outputs: output 0" in capsys.readouterr().out
 

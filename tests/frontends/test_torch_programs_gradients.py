@@ -10,7 +10,7 @@ from torch.utils.checkpoint import checkpoint
 from torch_program import LABEL, Program, X, check_training, drawn, tensors, two
 
 import autodiff_gen as ag
-from autodiff_gen.check.original import comparisons
+from autodiff_gen.check.compare_torch import comparisons
 from autodiff_gen.frontends.pytorch.export import originals
 
 pytestmark = [pytest.mark.torch, pytest.mark.cc]

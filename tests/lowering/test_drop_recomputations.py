@@ -18,7 +18,7 @@ from autodiff_gen.ir.graph import Graph
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.module import IRModule
 from autodiff_gen.ir.node import Node, Value
-from autodiff_gen.lowering import left_out, pipeline
+from autodiff_gen.lowering import left_out_stages, pipeline
 from autodiff_gen.lowering.drop_recomputations import _numbered, drop_recomputations
 from autodiff_gen.lowering.plan import EntryPlan
 from autodiff_gen.passes.context import Context
@@ -74,7 +74,7 @@ def test_what_is_still_in_the_arena_is_not_computed_again(name: str) -> None:
     graph, dropped = GRAPHS[name]
     graph = graph.with_roots(graph.roots)
     plan = plan_of(graph)
-    with left_out.without([drop_recomputations.__name__]):
+    with left_out_stages.without([drop_recomputations.__name__]):
         before = plan_of(graph)
     assert len(before.steps) - len(plan.steps) == dropped
     assert peak(plan) <= peak(before)

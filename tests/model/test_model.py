@@ -16,7 +16,7 @@ from small_models import mlp, small_model
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import init, nn, optim
-from autodiff_gen.codegen.link_layout import link_layout
+from autodiff_gen.codegen.board_link_layout import link_layout
 from autodiff_gen.ir.printer import show
 from autodiff_gen.ir.types import Dim
 

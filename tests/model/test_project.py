@@ -18,7 +18,7 @@ from autodiff_gen.errors import BoardError, ToolError
 from autodiff_gen.model.build import compile_file
 from autodiff_gen.model.loader import load_file
 from autodiff_gen.model.project.export import FORMATS, export, write_project
-from autodiff_gen.model.project.parts import parts_of
+from autodiff_gen.model.project.source_groups import parts_of
 from autodiff_gen.targets import board
 
 XOR = "\n4 of 4 right\n"

@@ -19,7 +19,7 @@ from autodiff_gen.ir.node import Value
 from autodiff_gen.ir.strides import Strided, dense
 from autodiff_gen.ir.types import Dim, Type, bound, f32, planned
 from autodiff_gen.ir.views import layout
-from autodiff_gen.passes.calls.gemm import choose
+from autodiff_gen.passes.calls.select_gemm import choose
 from autodiff_gen.passes.layout.copies import readable_by_kernels
 
 BATCH = 3

@@ -18,7 +18,7 @@ from autodiff_gen.codegen.program import Program
 from autodiff_gen.host.compiler import Compiler, find_compiler
 from autodiff_gen.host.trainer import Trainer
 from autodiff_gen.ir.added_terms import added_to
-from autodiff_gen.lowering import left_out
+from autodiff_gen.lowering import left_out_stages
 from autodiff_gen.passes.memory.accumulate_gradients import accumulate_gradients
 from autodiff_gen.targets import board
 
@@ -144,7 +144,7 @@ def test_training_equals_pytorchs(
 def test_arenas(network: Callable[[Any], Any], batch: int, share: float) -> None:
     """No larger than where all products wait for each other."""
     made = program(network(nn), batch)
-    with left_out.without([accumulate_gradients.__name__]):
+    with left_out_stages.without([accumulate_gradients.__name__]):
         assert made.arena_words <= share * program(network(nn), batch).arena_words
 
 

@@ -10,7 +10,7 @@ from equivalence import preserves
 from generated_c import Running, expected, library_of, program_of
 from random_functions import close
 
-from autodiff_gen.lowering import left_out
+from autodiff_gen.lowering import left_out_stages
 from autodiff_gen.passes.calls.whole_gradients import whole_gradients
 
 
@@ -62,7 +62,7 @@ def test_no_gradient_of_a_weight_is_stored_where_that_takes_memory(name: str) ->
     """Products that only feed the rules of their weights are completed by rows, or whole where the arena has room."""
     case, _ = survivor(name)
     program = program_of(case, "m")
-    with left_out.without([whole_gradients.__name__]):
+    with left_out_stages.without([whole_gradients.__name__]):
         by_rows = program_of(case, "m")
     (entry,) = by_rows.entries
     weights = [s.type for s in case.init if len(s.type.shape) == 2]

@@ -17,8 +17,8 @@ from autodiff_gen.ir.node import STATE
 from autodiff_gen.ir.op_kinds import Assemble, Contraction, Elementwise, KernelOp, Leaf, Scan, View, ViewKind
 from autodiff_gen.ir.traits import view_kind
 from autodiff_gen.passes.context import Context
+from autodiff_gen.passes.demand.demand_propagation import demand_propagation
 from autodiff_gen.passes.layout.layout_assignment import assign_layouts
-from autodiff_gen.passes.parts.demand_propagation import demand_propagation
 from autodiff_gen.passes.training.resolve_mode import resolve_mode
 
 

@@ -14,7 +14,7 @@ import autodiff_gen as ag
 from autodiff_gen import nn, optim, quant
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.ir.op_kinds import RowContraction
-from autodiff_gen.lowering import left_out
+from autodiff_gen.lowering import left_out_stages
 from autodiff_gen.passes.calls.whole_gradients import whole_gradients
 from autodiff_gen.targets import board
 
@@ -75,7 +75,7 @@ def test_training_is_that_of_the_interpreter(name: str) -> None:
 
 def test_gradients_of_convolutions_are_completed_by_rows_where_that_takes_less_memory() -> None:
     assert by_rows(model(optim.Adam()), "mps2_an386") == {str(2 * LARGEST)}
-    with left_out.without([whole_gradients.__name__]):
+    with left_out_stages.without([whole_gradients.__name__]):
         assert by_rows(model(optim.Adam()), "mps2_an386") == {str(2 * k) for k in BY_ROWS}
 
 
@@ -89,7 +89,7 @@ def test_gradients_of_8_bit_weights_are_completed_by_rows() -> None:
     made = ag.Model.supervised(
         net, input=(1, 3, 16, 16), loss=nn.CrossEntropyLoss(), optimizer=optim.SGD(lr=0.1)
     )
-    with left_out.without([whole_gradients.__name__]):
+    with left_out_stages.without([whole_gradients.__name__]):
         assert by_rows(made, "mps2_an386") == {f"0.{name}" for name in names}
 
 

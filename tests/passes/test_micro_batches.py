@@ -33,7 +33,7 @@ from autodiff_gen.ir.verifier import verify
 from autodiff_gen.lowering import plan_search
 from autodiff_gen.passes.context import Context
 from autodiff_gen.passes.memory.micro_batches import divided, is_divided, micro_batches, parts_of_batch
-from autodiff_gen.passes.work import Work
+from autodiff_gen.passes.work_estimate import Work
 from autodiff_gen.report.collect import collect
 from autodiff_gen.report.explain import explain
 from autodiff_gen.targets.board import load

@@ -15,7 +15,7 @@ from autodiff_gen.codegen.files import emit
 from autodiff_gen.codegen.program import Program
 from autodiff_gen.host.compiler import Compiler, find_compiler
 from autodiff_gen.host.trainer import Trainer
-from autodiff_gen.lowering import left_out
+from autodiff_gen.lowering import left_out_stages
 from autodiff_gen.passes.memory.pack_masks import pack_masks
 from autodiff_gen.targets import board
 
@@ -73,7 +73,7 @@ def test_training_equals_pytorchs(activation: str, batch: int) -> None:
 
 def test_the_arena_becomes_smaller() -> None:
     packed = program(network(nn, "ReLU")).arena_words
-    with left_out.without([pack_masks.__name__]):
+    with left_out_stages.without([pack_masks.__name__]):
         assert packed < program(network(nn, "ReLU")).arena_words
 
 

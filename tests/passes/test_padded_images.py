@@ -18,8 +18,8 @@ from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import Value
 from autodiff_gen.ir.op_kinds import Assemble, KernelOp
 from autodiff_gen.passes.context import Context
+from autodiff_gen.passes.demand.demand_propagation import demand_propagation
 from autodiff_gen.passes.layout.layout_assignment import assign_layouts
-from autodiff_gen.passes.parts.demand_propagation import demand_propagation
 
 IMAGE, SERIES = ag.Input("x", (2, 4, 6, 7)), ag.Input("s", (2, 4, 9))
 FILTERS = ag.Param("w", np.linspace(-1, 1, 5 * 4 * 3 * 3, dtype=np.float32).reshape(5, 4, 3, 3))

@@ -22,7 +22,7 @@ from autodiff_gen.ir.op_kinds import Assemble, Contraction, Elementwise, KernelO
 from autodiff_gen.ir.origin import is_late
 from autodiff_gen.ir.types import planned_size
 from autodiff_gen.passes.context import Context
-from autodiff_gen.passes.parts.part_propagation import part_propagation
+from autodiff_gen.passes.demand.part_propagation import part_propagation
 
 Function = Callable[[Value, Value], Value]
 

@@ -19,7 +19,7 @@ from autodiff_gen.codegen.program import Program
 from autodiff_gen.host.compiler import Compiler, find_compiler
 from autodiff_gen.host.trainer import Trainer
 from autodiff_gen.ir.origin import BACKWARD
-from autodiff_gen.lowering import left_out
+from autodiff_gen.lowering import left_out_stages
 from autodiff_gen.lowering.arena.network_bound import network_bound
 from autodiff_gen.model.loader import load_file
 from autodiff_gen.passes.layout import copy_insertion
@@ -220,7 +220,7 @@ def test_training_equals_pytorchs(
         for _ in range(4)
     ]
     trains_as_pytorchs(trainer, twin, step, batches)
-    with left_out.without([rematerialize.__name__]):
+    with left_out_stages.without([rematerialize.__name__]):
         assert made.arena_words < program(model(network(nn), batch)).arena_words
 
 

@@ -12,9 +12,9 @@ from compiled_examples import EXAMPLES, files
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
+from autodiff_gen.codegen.board_link_source import link_source
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
-from autodiff_gen.codegen.link import link_source
 from autodiff_gen.kernels import registry
 from autodiff_gen.model.loader import load_model
 from autodiff_gen.targets.build_commands import STRICT_FLAGS

@@ -15,7 +15,7 @@ EXEMPT = {
     "passes/training/finite_guard.py MARGIN": "a fact of float32",
     "passes/training/finite_guard.py LIMIT": "a fact of float32",
     "passes/training/finite_guard.py TINY": "a fact of float32",
-    "passes/work.py FUNCTION": "a fact of ag_math.h",
+    "passes/work_estimate.py FUNCTION": "a fact of ag_math.h",
     "passes/fusion/phases.py LARGEST": "what readable steps may cost",
     "passes/fusion/phases.py SHARE": "what readable steps may cost",
     "passes/fusion/phases.py SMALL": "what readable steps may cost",
@@ -26,7 +26,7 @@ EXEMPT = {
     "passes/memory/rematerialize_products.py MOST_TRIED": "compile time",
     "passes/memory/tile_and_fuse.py NUMBERS_OF_STRIPS": "length of the C",
     "passes/memory/tile_and_fuse.py MOST_REGIONS": "compile time",
-    "passes/parts/joined.py MOST_PARTS": "compile time and length of the C",
+    "passes/demand/joined.py MOST_PARTS": "compile time and length of the C",
     "passes/memory/accumulate_gradients.py MOST_TRIES": "compile time",
     "passes/memory/recomputation.py SMALLEST_PART": "compile time",
     "passes/memory/snapshot_states.py MOST_TRIES": "compile time",
@@ -65,7 +65,7 @@ EXEMPT = {
     "codegen/formulas.py LONGEST": "length of a comment",
     "codegen/gradient_calls.py MOST": "length of a comment",
     "lowering/loops/role_names.py MOST": "length of a name",
-    "codegen/does_not_fit.py LEAST": "length of a list in a message",
+    "codegen/budget_error.py LEAST": "length of a list in a message",
     "lowering/arena/cache_misses.py BLOCK": "how finely an estimate divides memory",
 }
 

@@ -11,8 +11,8 @@ import numpy as np
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
+from autodiff_gen.codegen.board_link_layout import link_layout
 from autodiff_gen.codegen.compiler import compile_model
-from autodiff_gen.codegen.link_layout import link_layout
 from autodiff_gen.device.rounds import shared_slots
 from autodiff_gen.fleet.order import RoundSettings
 from autodiff_gen.fleet.records import records

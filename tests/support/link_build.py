@@ -5,9 +5,9 @@ from __future__ import annotations
 from firmware_build import REF
 from firmware_build import program as build_program
 
+from autodiff_gen.codegen.board_link_source import link_source
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
-from autodiff_gen.codegen.link import link_source
 from autodiff_gen.kernels import registry
 from autodiff_gen.targets import board, build_commands
 

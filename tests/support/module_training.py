@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import autodiff_gen as ag
-from autodiff_gen.check.original import comparisons
+from autodiff_gen.check.compare_torch import comparisons
 from autodiff_gen.frontends.pytorch.export import originals
 
 STEPS, BATCH = 3, 4  # steps of training, rows of six numbers

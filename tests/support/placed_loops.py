@@ -9,7 +9,7 @@ from typing import Any
 from autodiff_gen.ir.types import Size
 from autodiff_gen.lowering.c import c_ast as c
 from autodiff_gen.lowering.c import c_query, c_syntax
-from autodiff_gen.lowering.loops.memory import CALLER, PointedMemory, local_array
+from autodiff_gen.lowering.loops.pointed_memory import CALLER, PointedMemory, local_array
 
 ARENA = c.Member("t", "arena")
 

@@ -11,9 +11,9 @@ from c_build import KERNELS, LINK, shared_library
 from checkout import C
 from simulated_line import SimulatedLine
 
+from autodiff_gen.codegen.board_link_source import link_source
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
-from autodiff_gen.codegen.link import link_source
 from autodiff_gen.datasets.samples import SampleSet
 from autodiff_gen.device.board import Board
 from autodiff_gen.device.frames import Decoder

@@ -16,7 +16,7 @@ from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
-from autodiff_gen.lowering import left_out, pipeline
+from autodiff_gen.lowering import left_out_stages, pipeline
 
 SHAPE = (4, 3, 5)
 
@@ -90,7 +90,7 @@ def a_pass(folder: Path) -> None:
         and "div(" not in written
     )
     assert "0.125f" in text and "8.0f" not in text
-    with left_out.without(["strength_reduction"]):
+    with left_out_stages.without(["strength_reduction"]):
         without = _model(lambda v: F.sum(v, 1) / 8.0, optim.SGD(lr=0.1))
         assert "0.125f" not in emit(compile_model(without, "net"))["net.c"]
 

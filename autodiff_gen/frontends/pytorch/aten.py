@@ -12,10 +12,10 @@ from .indexing import INDEXING, converted
 from .layers import LAYERS
 from .losses import LOSSES
 from .operators import OPERATORS
-from .parts import PARTS
 from .random import RANDOM
 from .rules import Arguments, Converter, Rule, Unsupported, is_integer, itself, operator, promoting, same
 from .shapes import SHAPES
+from .slicing import PARTS
 
 UNARY = (
     "abs acos acosh asin asinh atan atanh ceil cos cosh digamma erf erfc exp exp2 expm1 floor hardsigmoid hardswish "

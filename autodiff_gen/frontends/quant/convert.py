@@ -29,7 +29,7 @@ from ...ir.origin import building
 from ...ir.quantization import HIGH, LOW, Quantization
 from ...ir.traits import is_sum
 from ...ir.types import Dim, f32, planned, s8
-from ...ops.quantized.forms import Pooling, Product, SoftmaxOperand, quantized_form, softmax_form
+from ...ops.quantized.equivalents import Pooling, Product, SoftmaxOperand, quantized_form, softmax_form
 from ...ops.quantized.pooling import pooling_s8
 from ...ops.quantized.softmax import PROBABILITIES
 from .names import described, name_of

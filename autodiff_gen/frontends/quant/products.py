@@ -15,7 +15,7 @@ from ...ir.interpreter import bind
 from ...ir.node import Node, Value
 from ...ir.quantization import HIGH, Quantization, sums_of, within_sums
 from ...ir.types import planned
-from ...ops.quantized.forms import Product
+from ...ops.quantized.equivalents import Product
 from ...ops.quantized.limits import with_convention
 from .representations import Pending
 from .weights import QuantizedWeights

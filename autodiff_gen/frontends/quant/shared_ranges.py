@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ...ir.node import Node, Value
 from ...ir.op_kinds import Assemble, Moded, View
-from ...ops.quantized.forms import Pooling, quantized_form
+from ...ops.quantized.equivalents import Pooling, quantized_form
 from .ranges import joined
 
 

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from ...ir.names import Called
 from ...ir.types import Size
-from ..loops.memory import Access, PointedMemory, Steps
+from ..loops.pointed_memory import Access, PointedMemory, Steps
 
 # Expressions
 

@@ -1,9 +1,9 @@
 """Loops of steps: from a loop nest to its C, in the form that is fast on the target.
 
-statements.py, expressions.py, loop_expr.py: the statements of a nest, and its expressions
+statements.py, expressions.py, c_expression.py: the statements of a nest, and its expressions
 uses.py: which memory a nest reads and writes, in order, before there is C of it
-loop_tree.py: the tree of a nest
-memory.py, accesses.py: memory, places of elements in it, and the accesses of a tree's statements
+c_tree.py: the tree of a nest
+pointed_memory.py, accesses.py: memory, places of elements in it, and the accesses of a tree's statements
 schedule.py: the order of the changes of trees
 collapsed_loops.py, independent_loops.py, if_conversion.py, row_results.py, sums_in_order.py, vector_loops.py:
 changes for compilers

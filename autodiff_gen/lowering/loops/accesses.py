@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from ..c import c_ast as c
 from ..c import c_query
-from .memory import Access
+from .pointed_memory import Access
 
 T = TypeVar("T")
 

@@ -23,7 +23,7 @@ from ..c import c_ast as c
 from ..c import c_query
 from .accesses import accesses_of, are_independent, with_innermost_loops, with_variable
 from .block_operands import first_element, operands_of
-from .memory import local_array
+from .pointed_memory import local_array
 from .statements import LOOP_NAMES
 
 COPY, FILL = "ag_copy", "ag_fill"  # runtime/ag_blocks.h

@@ -12,7 +12,7 @@ from ...targets.cost_table import BLOCK
 from ..c import c_ast as c
 from ..c import c_query
 from .accesses import are_independent, elements_of
-from .memory import Access
+from .pointed_memory import Access
 
 REGISTERS, OPERANDS = 24, 7  # that ag_blocks.h has for blocks
 OPERATIONS = 12  # of a loop that compilers unroll for a wide block, with the accesses of elements

@@ -19,11 +19,11 @@ from ...ir.op_kinds import Elementwise, Extent, Iota, Pick, View
 from ...ir.types import DType, planned, product
 from ...ir.views import pick_axes, picked_axis
 from ...passes.loops.loop_nest import LoopNest
-from ...passes.loops.loops import Body, Root
+from ...passes.loops.nesting import Body, Root
 from ..c import c_ast as c
 from ..c import c_query, c_syntax
 from ..c.op_template import of_op
-from .loop_expr import Accumulators, Index, LoopExpr, RowArrays, element_of, home_of, unnamed
+from .c_expression import Accumulators, Index, LoopExpr, RowArrays, element_of, home_of, unnamed
 
 
 @dataclass(eq=False)

@@ -16,7 +16,7 @@ from ..c import c_ast as c
 from ..c import c_query
 from .accesses import accesses_of, are_independent, with_innermost_loops
 from .block_moves import UNROLLED
-from .memory import Access
+from .pointed_memory import Access
 from .vector_loops import iterations
 
 

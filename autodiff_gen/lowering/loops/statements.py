@@ -12,10 +12,10 @@ from ...ir.node import Value
 from ...ir.op_kinds import Assemble, Reduce, RowContraction
 from ...ir.types import normalise_axes
 from ...passes.loops.loop_nest import LoopNest
-from ...passes.loops.loops import Body, Root, RootStep
+from ...passes.loops.nesting import Body, Root, RootStep
 from ..c import c_ast as c
+from .c_expression import Accumulators, Index, LoopExpr, RowArrays
 from .expressions import Expressions
-from .loop_expr import Accumulators, Index, LoopExpr, RowArrays
 
 LOOP_NAMES = "ijklpqrs"
 

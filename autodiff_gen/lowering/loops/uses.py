@@ -14,8 +14,8 @@ from ...ir.node import Value
 from ...ir.strides import Strided
 from ...ir.types import Shape, planned
 from ...ir.views import stored
-from ...passes.loops.loops import Body
-from .loop_expr import Index, LoopExpr
+from ...passes.loops.nesting import Body
+from .c_expression import Index, LoopExpr
 from .statements import Accumulate, Begin, LoadRows, Local, Loop, ProductRow, Statement, Statements, Store
 
 

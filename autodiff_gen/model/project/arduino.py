@@ -9,8 +9,8 @@ from collections.abc import Collection, Sequence
 
 from ...errors import ToolError
 from ...targets.platformio import ARDUINO, PORT_DEFAULTS
-from .parts import INCLUDED, Files, Project, support_part
 from .render import render
+from .source_groups import INCLUDED, Files, Project, support_part
 
 _OPTIMISATION = ("-fno-strict-aliasing", "-fno-math-errno")
 _INCLUDE = re.compile(r'^( *#include )"([\w/]+\.\w+)"', re.MULTILINE)

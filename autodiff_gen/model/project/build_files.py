@@ -10,8 +10,8 @@ from typing import Any
 from ...errors import ToolError
 from ...targets import build_commands
 from ...targets.installation import __version__
-from .parts import BOARD, CXX, RUNTIME, Files, Project, SourceGroup, board_part, support_part
 from .render import render
+from .source_groups import BOARD, CXX, RUNTIME, Files, Project, SourceGroup, board_part, support_part
 
 
 @dataclass(frozen=True)

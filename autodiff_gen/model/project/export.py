@@ -21,9 +21,9 @@ from ..loader import find_model, load_file
 from .arduino import arduino
 from .build_files import cmake, make, plain
 from .main_program import main_of
-from .parts import CXX, Files, Project, parts_of
 from .platformio import platformio
 from .render import render
+from .source_groups import CXX, Files, Project, parts_of
 
 FORMATS: dict[str, Callable[[Project], Files]] = {
     "platformio": platformio,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from ...codegen.link import main_source
+from ...codegen.board_link_source import main_source
 from ...codegen.program import Program
 
 MAINS = ("main.c", "main.cpp")

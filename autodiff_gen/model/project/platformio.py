@@ -14,7 +14,7 @@ from ...targets import installation
 from ...targets.board import BoardSpec
 from ...targets.installation import __version__
 from ...targets.platformio import ARDUINO, PORT_DEFAULTS, for_a_shell, manifest_text
-from .parts import Files, Project, SourceGroup, check_names, support_part
+from .source_groups import Files, Project, SourceGroup, check_names, support_part
 
 PORT = "socket://127.0.0.1:5400"
 

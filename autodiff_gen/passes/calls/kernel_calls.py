@@ -13,7 +13,7 @@ from ...ir.strides import Strided, dense
 from ...ir.views import known_layout, layout, stored
 from ...kernels.registry import Backends
 from ..costs import divisors
-from .gemm import choose
+from .select_gemm import choose
 
 
 def call_of(node: Node) -> KernelCall:

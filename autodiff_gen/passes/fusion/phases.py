@@ -17,7 +17,7 @@ from ...ir.op_kinds import Cond, Contraction, KernelOp, Scan
 from ...ir.origin import BACKWARD, UPDATE, is_late
 from ...ir.types import Shape, planned_size
 from ...targets.cost_table import CostTable
-from ..work import work
+from ..work_estimate import work
 
 SHARE = 0.004  # of a graph's work, for values that are stored to keep phases apart
 LARGEST = 1 / 3  # of this budget, for a single value: a large value must leave some for the others

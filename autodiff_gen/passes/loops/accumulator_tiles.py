@@ -24,7 +24,7 @@ from ...ir.traits import is_work
 from ...ir.types import planned
 from ..costs import accumulator_tile, has_wide_vectors, rows_are_kept, terms_are_repeated
 from .loop_nest import LoopNest
-from .loops import AccumulatorTile, Body, Root, RootStep, chains
+from .nesting import AccumulatorTile, Body, Root, RootStep, chains
 
 
 def tile_accumulators(nest: LoopNest) -> LoopNest:

@@ -18,7 +18,7 @@ from ...ir.traits import compared_with_their_extremes, is_work
 from ...ir.types import planned, planned_size
 from ...targets.cost_table import CostTable
 from ..costs import is_computed_once
-from .loops import Body, Root, Scratch
+from .nesting import Body, Root, Scratch
 from .placement import Placement
 from .unroll_reductions import written_out
 

@@ -8,7 +8,7 @@ from ...ir.op_kinds import Assemble, Elementwise, Pick, Reduce, RowContraction, 
 from ...ir.traits import is_expensive, is_sum, is_work
 from ...ir.types import normalise_axes, planned_size
 from ...ir.views import picked_axis
-from .loops import Body, Root, RootStep, roots_of
+from .nesting import Body, Root, RootStep, roots_of
 from .partial_sums import inner_loops, is_longer_outside
 
 

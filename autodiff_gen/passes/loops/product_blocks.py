@@ -21,7 +21,7 @@ from ..calls.kernel_calls import rows_at_once
 from ..context import Context
 from ..costs import block_of_a_product
 from .loop_nest import LoopNest
-from .loops import Body, Root, RootStep, Scratch
+from .nesting import Body, Root, RootStep, Scratch
 
 
 def block_products(nest: LoopNest, operands: Sequence[Value], context: Context) -> LoopNest:

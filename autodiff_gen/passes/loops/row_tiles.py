@@ -21,7 +21,7 @@ from ...ir.traits import is_work
 from ...ir.types import planned
 from ..costs import columns_of_a_tile, rows_are_kept, rows_are_read_by_blocks
 from .loop_nest import LoopNest
-from .loops import Body, Root, RootStep, chains
+from .nesting import Body, Root, RootStep, chains
 
 
 def tile_rows(nest: LoopNest) -> LoopNest:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from ...ir.node import Node, Value, base
 from ...ir.op_kinds import Elementwise, Reduce
 from ...ir.traits import is_work
-from .loops import Body, Root
+from .nesting import Body, Root
 
 _TERMS = 8  # the most terms of a sum that is written out
 

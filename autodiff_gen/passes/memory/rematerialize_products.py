@@ -37,7 +37,7 @@ from ...ir.graph import Graph
 from ...ir.node import Value
 from ..arena_use import liveness
 from ..context import Context
-from ..work import work
+from ..work_estimate import work
 from ..worth import excess, surely_fits
 from .recomputation import Recomputation
 

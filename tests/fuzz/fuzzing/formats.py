@@ -98,7 +98,7 @@ def _checked(scratch: Path) -> Read:
     """`check` loads the file by PyTorch."""
     import torch.export  # noqa: F401
 
-    import autodiff_gen.check.torch_original as original
+    import autodiff_gen.check.reference_torch as original
 
     def read(path: Path, number: int) -> None:
         from autodiff_gen.frontends.files import program_of
@@ -131,8 +131,8 @@ def _weights(scratch: Path) -> Read:
 def _data(scratch: Path, folder: bool = False, shape: tuple[int, ...] = (2, 4)) -> Read:
     import autodiff_gen as ag
     from autodiff_gen import nn, optim
+    from autodiff_gen.codegen.board_link_layout import link_layout
     from autodiff_gen.codegen.compiler import compile_model
-    from autodiff_gen.codegen.link_layout import link_layout
     from autodiff_gen.device.dataset import load_dataset
 
     net = nn.Sequential(nn.Flatten(), nn.Linear(int(np.prod(shape[1:])), 3))

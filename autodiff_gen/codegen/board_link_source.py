@@ -12,10 +12,10 @@ from ..ir.types import bound
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_syntax
 from ..targets.installation import __version__
+from .board_link_layout import LinkArray, LinkLayout, compared_classes, entry, link_layout
 from .c_printer import PRINTER
 from .exchanged_part import exchanged_part
 from .files import templates
-from .link_layout import LinkArray, LinkLayout, compared_classes, entry, link_layout
 from .program import Entry, Program
 from .program_regions import state_parts
 from .shared_part import shared_part

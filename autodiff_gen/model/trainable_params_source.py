@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..ir.graph import State
@@ -12,7 +12,7 @@ from .update_plan import ParameterRow, chosen_channels
 NETWORK = "net"  # the name in the lines of a network that has no name in the model file
 
 
-def update_lines(rows: Sequence[ParameterRow], names: Mapping[str, Any]) -> list[str]:
+def trainable_params_source(rows: Sequence[ParameterRow], names: Mapping[str, Any]) -> list[str]:
     """Lines after which these parameters train; `names`: the global names of the model file. The lines belong between
     the network and the model that is built from it."""
     found = _expressions(names, [row.state for row in rows])
@@ -36,31 +36,27 @@ def _expressions(names: Mapping[str, Any], states: Sequence[State]) -> dict[Stat
         key=lambda item: -len(list(item[1].modules())),
     )
     for name, network in networks:
-        for state, layer in _layers(name, network):
-            known.setdefault(state, (name, layer))
+        for path, parameter in network.named_parameters():
+            state = parameter.node.attrs["state"]
+            known.setdefault(state, (name, _layer(name, network, path.split(".")[:-1])))
     for state in states:
         path = state.name.rpartition(".")[0]
         known.setdefault(state, (NETWORK, _submodule(NETWORK, path)))
     return known
 
 
-def _layers(root: str, network: Module) -> Iterator[tuple[State, str]]:
-    """The parameters of a network, each with its layer: net.features[3]."""
-    list(network.parameters())  # which gives all of them a name
-    pending = [(network, root, "")]
-    while pending:
-        module, expression, path = pending.pop()
-        for own in module._members()[0].values():
-            if own is not None and own.value is not None:
-                yield own.value.node.attrs["state"], expression
-        for name, child in module.named_children():
-            below = f"{path}.{name}" if path else name
-            if name.isdigit() and hasattr(module, "__getitem__"):
-                pending.append((child, f"{expression}[{name}]", below))
-            elif name.isidentifier():
-                pending.append((child, f"{expression}.{name}", below))
-            else:
-                pending.append((child, _submodule(root, below), below))
+def _layer(root: str, network: Module, path: Sequence[str]) -> str:
+    """A layer as an expression: net.features[3]."""
+    module, expression = network, root
+    for count, name in enumerate(path, 1):
+        if name.isdigit() and hasattr(module, "__getitem__"):
+            expression += f"[{name}]"
+        elif name.isidentifier():
+            expression += f".{name}"
+        else:
+            expression = _submodule(root, ".".join(path[:count]))
+        module = module.get_submodule(name)
+    return expression
 
 
 def _submodule(root: str, path: str) -> str:

@@ -14,8 +14,8 @@ from ..functional.inputs import Input
 from ..ir.interpreter import evaluate
 from ..ir.node import STATE, Value, topological
 from ..report.text_table import table
-from .onnx_reference import operators
-from .original import flat
+from .compare_torch import flat
+from .reference_onnx import operators
 
 BATCH = 4
 TOLERANCE = 1e-4  # of float32, relative to the largest element

@@ -103,11 +103,11 @@ def comparisons(
     """All comparisons: outputs and loss first, then gradients and steps, from the network's end to its start."""
     if importlib.util.find_spec("torch") is None:
         raise ToolError(f"comparing with the original needs PyTorch; run: {pip_install('torch')}")
-    from .torch_original import original
+    from .reference_torch import reference_module
 
     program = without_dropout(program)
     inputs = _inputs(program, np.random.default_rng(seed), data or {})
-    with original(given, program.tied, program.views) as theirs:
+    with reference_module(given, program.tied, program.views) as theirs:
         return _compared(program, theirs, name, inputs, seed + 1, steps)
 
 

@@ -13,11 +13,11 @@ from ...ir.node import Node, Value
 from ...ir.op_kinds import ADD, ATOM, Reduce
 from ...ir.strides import Strided
 from ...ir.types import planned_size, s8
-from ...passes.loops.loops import Body
+from ...passes.loops.nesting import Body
 from ..c import c_ast as c
 from ..c import c_query, c_syntax
-from .loop_expr import Index, LoopExpr
-from .memory import PointedMemory, local_array
+from .c_expression import Index, LoopExpr
+from .pointed_memory import PointedMemory, local_array
 from .statements import Accumulate, Begin, LoadRows, Local, Loop, ProductRow, Statement, Statements, Store
 from .uses import window_of
 

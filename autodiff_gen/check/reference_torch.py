@@ -73,7 +73,7 @@ def loaded(file: Path | IO[bytes]) -> Any:
 
 
 @contextmanager
-def original(
+def reference_module(
     given: Any, tied: Mapping[str, str], views: Mapping[str, WeightView]
 ) -> Iterator[ReferenceModule]:
     """The program of a file, or a module itself with all its hooks; the module is restored afterwards. tied: names of
@@ -246,7 +246,7 @@ def _tensor(array: NDArray[Any]) -> Any:
 
 
 def _loss(results: Sequence[Any], targets: Sequence[NDArray[Any]]) -> Any:
-    """The same loss as in original.py: cross-entropy of class indices, the mean squared error of others, summed."""
+    """The loss of in compare_torch.py: cross-entropy of class indices and the mean squared error of others, summed."""
     total: Any = 0.0
     for result, target in zip(results, targets, strict=True):
         of_classes = target.dtype.kind == "i"

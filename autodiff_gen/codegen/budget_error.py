@@ -16,7 +16,7 @@ from .program import Program, Slot
 LEAST = 30  # characters of a list of tensors
 
 
-def does_not_fit(
+def budget_error_text(
     program: Program, spaces: Sequence[Space], small: Sequence[tuple[Space, int]], board: BoardSpec | None
 ) -> str:
     """spaces: the regions that the program may use; small: the regions that are too small, with the bytes that the
@@ -40,7 +40,7 @@ def does_not_fit(
     return f"{begin}{_sizes(live_at_peak(program), begin, end)}{end}"
 
 
-def states_do_not_fit(
+def states_error_text(
     name: str, slots: Sequence[Slot], spaces: Sequence[Space], board: BoardSpec | None
 ) -> str:
     """The message about a model that is not planned, as its parameters and optimizer state exceed the memory."""

@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 from ...ir.node import Value
 from ...ir.types import DType, f32, s32
-from ...passes.loops.loops import Body
+from ...passes.loops.nesting import Body
 from ..c import c_ast as c
-from .memory import local_array
+from .pointed_memory import local_array
 
 
 @dataclass(eq=False)
