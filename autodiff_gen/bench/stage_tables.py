@@ -47,6 +47,11 @@ class StageRow:
     def is_same(self) -> bool:
         return not self.trial.needed and self.trial.c == self.base.c
 
+    @property
+    def counts(self) -> bool:
+        """Whether a change by which stages are weighed is LEAST or more."""
+        return any(abs(self.changes.get(name, 0.0)) >= LEAST for name in WEIGHED)
+
     def line(self) -> str:
         """The result as a line of text."""
         what = ", ".join(self.trial.left_out)
@@ -171,7 +176,7 @@ def _extremes(rows: Sequence[StageRow], sign: int) -> list[str]:
 
 
 def details(rows: Sequence[StageRow]) -> str:
-    """A table for each core: the changes of each network whose C differs."""
+    """A table for each core: the networks that change by LEAST or more."""
     parts = []
     for core in dict.fromkeys(r.core for r in rows):
         lines = list(_detail_lines([r for r in rows if r.core == core]))
@@ -184,7 +189,7 @@ def details(rows: Sequence[StageRow]) -> str:
 def _detail_lines(rows: Sequence[StageRow]) -> Iterator[tuple[str, ...]]:
     for names in dict.fromkeys(r.trial.left_out for r in rows):
         for r in rows:
-            if r.trial.left_out == names and not r.is_same and not r.trial.needed:
+            if r.trial.left_out == names and not r.is_same and not r.trial.needed and r.counts:
                 changes = r.changes
                 cells = (f"{100 * changes[m]:+.2f}" if m in changes else "-" for m in MEASURES)
                 yield (", ".join(names), r.network, *cells)
@@ -196,7 +201,8 @@ def tables(bases: Sequence[tuple[str, Core, Trial]], rows: Sequence[StageRow]) -
         f"## All stages\n\n{costs(bases)}",
         f"## Candidates\n\n{candidates(rows)}" if rows else "",
         f"## Without stages\n\n{summary(rows)}" if rows else "",
-        f"## Networks whose C differs\n\nChanges in percent, without the stage.\n\n{details(rows)}"
+        f"## Networks that change by {100 * LEAST:.0f} % or more\n\n"
+        f"Changes in percent, without the stage.\n\n{details(rows)}"
         if rows
         else "",
     ]

@@ -10,7 +10,7 @@ from autodiff_gen.bench.callgrind import count_calls, inclusive
 from autodiff_gen.bench.executable import Builder
 from autodiff_gen.bench.program import counted_texts
 from autodiff_gen.bench.program_cost import Cost, cost, reference
-from autodiff_gen.bench.stage_tables import StageRow, candidates, summary, verdict
+from autodiff_gen.bench.stage_tables import StageRow, candidates, details, summary, verdict
 from autodiff_gen.bench.stage_trials import Core, Trial, from_json, largest_difference, settings
 from autodiff_gen.bench.stages import left_out_sets
 from autodiff_gen.cli.arguments import network
@@ -248,6 +248,17 @@ def test_candidates_for_deletion_and_stages_to_be_decided_by_costs():
 def test_ranges_of_a_core():
     text = summary([row(train=2), row(network="w2", train=-5, arena=1), row(network="w4")])
     assert "| 2 of 3: train -5.0 ... +2.0, arena +0.0 ... +1.0 |" in text
+
+
+def test_networks_with_changes_below_one_percent_are_left_out():
+    rows = [row(train=0.9, text=50), row(network="w2", arena=-1), row(HOST, predict=0.9)]
+    assert details(rows).splitlines() == [
+        "### Cortex-M4F",
+        "",
+        "| without | network | train | predict | arena | text | lines |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
+        "| cse | w2 | +0.00 | +0.00 | -1.00 | +0.00 | +0.00 |",
+    ]
 
 
 def test_a_stored_trial_is_the_same():
