@@ -9,5 +9,5 @@ exchanged_part.py, shared_part.py: the parts of the state that boards exchange
 comments.py, formulas.py, applications.py, gradient_calls.py, view_text.py: comments of steps with their formulas
 entry_docs.py, function_comments.py, legend.py, step_names.py: other comments, and the names of functions of loops
 instructions.py, executed_trees.py, stack.py: estimates of instructions and stack from the C trees
-c_printer.py: C trees as text
+c_printer.py, line_breaking.py: C trees as text
 """

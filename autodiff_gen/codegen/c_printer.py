@@ -1,4 +1,4 @@
-"""From a C syntax tree to lines: the only place that decides indentation, parentheses and where lines are cut."""
+"""From a C syntax tree to lines: the only place that decides indentation and parentheses."""
 
 from __future__ import annotations
 
@@ -9,69 +9,12 @@ from functools import cached_property
 
 from ..ir.op_kinds import ADD, ATOM, COMPARE, MUL, SELECT, UNARY
 from ..lowering.c import c_ast as c
+from .line_breaking import WIDTH, folded
 
-WIDTH = 110
 _INDENT = "    "
 _LOGICAL = 40
 _PRECEDENCE = {"*": MUL, "/": MUL, "+": ADD, "-": ADD, "&&": _LOGICAL, "||": 30}
 _RIGHT = {MUL: UNARY, ADD: MUL, COMPARE: ADD, _LOGICAL: COMPARE, 30: _LOGICAL}
-
-
-# Penalties of a cut after an operator; the penalty of each parenthesis around it is added.
-_CUT = {",": 0, ";": 0, "=": 1, "+=": 1, "-=": 1, "||": 2, "&&": 2, "?": 2, ":": 2}
-_CUT |= {"==": 2, "!=": 2, "<": 2, "<=": 2, ">": 2, ">=": 2, "+": 3, "-": 3, "*": 20, "/": 20, ".": 20}
-_NESTED = 18
-_BETWEEN_WORDS = 24
-_IN_SUBSCRIPT = 100
-_LINE = 12  # the penalty of each line: less than a cut in parentheses or in a product
-
-
-def folded(text: str, width: int = WIDTH - 4, indent: str = " " * 8) -> list[str]:
-    """A text cut at its blanks where the penalties are least; \\0 is a blank at which it is not cut."""
-    if 0 < len(text) <= width:
-        return [text.replace("\0", " ")]
-    words = text.split()
-    margin = " " * (len(text) - len(text.lstrip()))
-    penalties = _penalties(words)
-    best: list[tuple[int, int]] = [
-        (0, 0)
-    ]  # of the last words: their penalty, and minus the number of words on the first line
-    for k in reversed(range(len(words))):
-        length = len(indent if k else margin) - 1
-        found: list[tuple[int, int]] = []
-        for count, word in enumerate(words[k:], 1):
-            length += 1 + len(word)
-            if length > width and found:
-                break
-            penalty = penalties[k + count - 1]
-            if penalty is not None:
-                found.append((_LINE + penalty + best[len(words) - k - count][0], -count))
-        best.append(min(found))
-    out: list[str] = []
-    while words:
-        count = -best[len(words)][1]
-        out.append((indent if out else margin) + " ".join(words[:count]))
-        words = words[count:]
-    return [line.replace("\0", " ") for line in out]
-
-
-def _penalties(words: Sequence[str]) -> list[int | None]:
-    """The penalty of a cut after each word; None where no cut is allowed because an operator or a brace follows."""
-    out: list[int | None] = []
-    nested = subscripts = 0
-    for word, following in itertools.pairwise([*words, ""]):
-        nested += sum(map(word.count, "({")) - sum(map(word.count, ")}"))
-        subscripts += word.count("[") - word.count("]")
-        after = _CUT.get(word[-1] if word[-1] in ",;" else word)
-        if not following:
-            out.append(0)
-        elif following in _CUT or following == "{":
-            out.append(None)
-        elif subscripts > 0:
-            out.append(_IN_SUBSCRIPT)
-        else:
-            out.append(_NESTED * max(nested, 0) + (_BETWEEN_WORDS if after is None else after))
-    return out
 
 
 @dataclass(frozen=True)
@@ -168,18 +111,18 @@ class Printer:
 
     def lines(self, statements: Iterable[c.Statement]) -> list[str]:
         out: list[str] = []
-        for is_noted, some in itertools.groupby(
+        for is_commented, some in itertools.groupby(
             statements, lambda s: isinstance(s, c.Declare) and bool(s.comment)
         ):
             texts = [(self._statement(s), s) for s in some]
-            if is_noted:
+            if is_commented:
                 notes = [(lines[0], f"/* {s.comment} */") for lines, s in texts if isinstance(s, c.Declare)]
-                out += self._noted(notes)
+                out += self._with_comments(notes)
             else:
                 out += [line for lines, _ in texts for line in lines]
         return out
 
-    def _noted(self, notes: Sequence[tuple[str, str]]) -> list[str]:
+    def _with_comments(self, notes: Sequence[tuple[str, str]]) -> list[str]:
         """Declarations with their comments in one column, or before them where a line would be too long."""
         beside = list(notes)
         while True:
@@ -225,8 +168,8 @@ class Printer:
                     body = next(s.body for s in body if isinstance(s, c.For))
                 return [*self._folded(self._block_head(statement)), *self._inside(c.unbraced(body)), "}"]
             case c.For():
-                said = self._said(statement)
-                return [*said, self._head(statement), *self._inside(c.unbraced(statement.body)), "}"]
+                macros = self._loop_macros(statement)
+                return [*macros, self._head(statement), *self._inside(c.unbraced(statement.body)), "}"]
             case c.If(test, then, otherwise):
                 other = ["} else {", *self._inside(otherwise)] if otherwise else []
                 return [*self._folded(f"if ({self._text(test)}) {{"), *self._inside(then), *other, "}"]
@@ -263,12 +206,12 @@ class Printer:
         ]
 
     @staticmethod
-    def _said(loop: c.For) -> list[str]:
+    def _loop_macros(loop: c.For) -> list[str]:
         """The macros of runtime/ag_loops.h before a loop."""
-        said = ["AG_IVDEP"] * loop.independent
+        macros = ["AG_IVDEP"] * loop.independent
         if loop.reduction is not None:
-            said = [f"AG_REDUCTION({loop.reduction.identifier} : {', '.join(loop.reduction.names)})"]
-        return said + ["AG_NOUNROLL"] * loop.rolled
+            macros = [f"AG_REDUCTION({loop.reduction.identifier} : {', '.join(loop.reduction.names)})"]
+        return macros + ["AG_NOUNROLL"] * loop.rolled
 
     def _head(self, loop: c.For) -> str:
         v, start, stop = loop.variable, self._text(loop.start), self._text(loop.stop)

@@ -17,7 +17,7 @@ from ..ir.node import CONST, Value
 from ..ir.types import DType
 from ..lowering.c import c_syntax
 from ..lowering.plan import EntryPlan
-from .c_printer import WIDTH, folded
+from .line_breaking import WIDTH, folded
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from ..lowering.c import c_query, c_syntax
 from ..lowering.loops.block_moves import COPY, FILL
 from ..lowering.pipeline import without_cycle_collection
 from ..targets.installation import __version__
-from .c_printer import PRINTER, WIDTH, folded
+from .c_printer import PRINTER
 from .call_statement import sizes
 from .constants import declared
 from .entries import EntryCode, in_parts, parameters
@@ -29,6 +29,7 @@ from .function_comments import function_comments
 from .geometry import table as geometry_table
 from .init_function import init_statements
 from .legend import legend
+from .line_breaking import WIDTH, folded
 from .program import Program, Slot
 from .program_regions import state_parts
 from .source import Source, source_of

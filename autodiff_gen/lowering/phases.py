@@ -83,7 +83,7 @@ class Phases:
             return ""  # of all layers, which its own steps tell
         if own or self._phases(step) == [UPDATE]:
             return own
-        said = self._said(step)
+        said = self._labelled_layer(step)
         if said in self._rank:
             return said
         in_forward = self._is_forward(step)
@@ -92,7 +92,7 @@ class Phases:
             return self.layers[near]
         return self.layers[0] if self.layers and in_forward else ""
 
-    def _said(self, step: PlannedStep) -> str:
+    def _labelled_layer(self, step: PlannedStep) -> str:
         """The layer whose value or parameter, or the gradient of either, is the first result."""
         v = step.node.regions[0].results[0] if step.nest is not None else step.node.results[0]
         while (

@@ -28,19 +28,19 @@ def lower(
         begun = before_budget(graphs, context, dump)
         plans = planned(begun, context, dump)
         if context.budget is None:
-            divided = (_divided_for_time(*each, context, dump) for each in zip(plans, graphs, strict=True))
+            divided = (_fastest(*each, context, dump) for each in zip(plans, graphs, strict=True))
             return [replace(plan, work=None) for plan in divided]
         if thorough:
             begun_plans = zip(plans, begun.entries, strict=True)
-            plans = [_best(plan, graph, context, dump) for plan, graph in begun_plans]
+            plans = [_smallest(plan, graph, context, dump) for plan, graph in begun_plans]
         over = [graph.name in context.over_budget for graph in graphs]
         return [
-            _divided(plan, graph, context, dump) if exceeds else plan
+            _within_budget(plan, graph, context, dump) if exceeds else plan
             for plan, graph, exceeds in zip(plans, graphs, over, strict=True)
         ]
 
 
-def _best(plan: EntryPlan, graph: Graph, context: Context, dump: Dump | None) -> EntryPlan:
+def _smallest(plan: EntryPlan, graph: Graph, context: Context, dump: Dump | None) -> EntryPlan:
     """The smallest plan of an entry, whose graph the stages before those for a budget have left. Values that are
     computed again for a small budget may leave strips nothing to do: they are chosen for budgets closer and closer to
     the reached bytes, so that strips meet the rest."""
@@ -59,7 +59,7 @@ def _best(plan: EntryPlan, graph: Graph, context: Context, dump: Dump | None) ->
     return best
 
 
-def _divided_for_time(plan: EntryPlan, graph: Graph, context: Context, dump: Dump | None) -> EntryPlan:
+def _fastest(plan: EntryPlan, graph: Graph, context: Context, dump: Dump | None) -> EntryPlan:
     """The fastest plan of an entry: `plan`, or a plan in micro-batches if the arena of `plan` exceeds the cache."""
     cache, best, chosen = context.cost.cache, plan, context
     if cache is None or peak_of(plan) <= cache.bytes:
@@ -77,10 +77,10 @@ def _divided_for_time(plan: EntryPlan, graph: Graph, context: Context, dump: Dum
         found = planned(begun, inner)[0]
         if time(found) < time(best):
             best, chosen = found, inner
-    return best if dump is None or chosen is context else _made(graph, chosen, dump)
+    return best if dump is None or chosen is context else _planned_with_dump(graph, chosen, dump)
 
 
-def _divided(plan: EntryPlan, graph: Graph, context: Context, dump: Dump | None) -> EntryPlan:
+def _within_budget(plan: EntryPlan, graph: Graph, context: Context, dump: Dump | None) -> EntryPlan:
     """The best plan of an entry whose values exceed the budget unless some are computed again or in strips: `plan`,
     which does so, or a plan in micro-batches. A plan is better if it exceeds the budget by fewer bytes, or by as many
     and takes fewer instructions. Micro-batches are planned without these means; if no plan fits, micro-batches of one
@@ -104,8 +104,8 @@ def _divided(plan: EntryPlan, graph: Graph, context: Context, dump: Dump | None)
             found = planned(begun, inner)[0]
             if rank(found) < rank(best):
                 best, chosen = found, inner
-    return best if dump is None or chosen is context else _made(graph, chosen, dump)
+    return best if dump is None or chosen is context else _planned_with_dump(graph, chosen, dump)
 
 
-def _made(graph: Graph, context: Context, dump: Dump) -> EntryPlan:
+def _planned_with_dump(graph: Graph, context: Context, dump: Dump) -> EntryPlan:
     return planned(before_budget([graph], context, dump), context, dump)[0]

@@ -12,8 +12,9 @@ from placed_loops import counted
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
-from autodiff_gen.codegen.c_printer import PRINTER, WIDTH, folded
+from autodiff_gen.codegen.c_printer import PRINTER
 from autodiff_gen.codegen.legend import legend
+from autodiff_gen.codegen.line_breaking import WIDTH, folded
 from autodiff_gen.ir.identifiers import Scope
 from autodiff_gen.lowering.c import c_ast as c
 

@@ -35,7 +35,7 @@ class WindowShape(NamedTuple):
         return tuple(p for both in reversed(list(zip(self.before, self.after, strict=True))) for p in both)
 
 
-def windows(c: Any, a: Arguments, kernel: tuple[int, ...], auto_pad: str | None = None) -> WindowShape:
+def window_shape(c: Any, a: Arguments, kernel: tuple[int, ...], auto_pad: str | None = None) -> WindowShape:
     """auto_pad: in place of the attribute. Raises Unsupported for other than one or two spatial axes."""
     size, axes = tuple(c.shape(a["X"])[2:]), len(c.shape(a["X"])) - 2
     if axes not in (1, 2):
@@ -58,7 +58,7 @@ def windows(c: Any, a: Arguments, kernel: tuple[int, ...], auto_pad: str | None 
 
 
 def _conv(c: Any, a: Arguments) -> Any:
-    w = windows(c, a, tuple(d or 0 for d in c.shape(a["W"])[2:]))
+    w = window_shape(c, a, tuple(d or 0 for d in c.shape(a["W"])[2:]))
     x, padding = a["X"], w.before
     if not w.equal:
         x, padding = c.emit("pad", x, w.padding), (0,) * len(w.size)
@@ -85,7 +85,7 @@ def _changed(options: dict[str, Any]) -> dict[str, Any]:
 
 def _conv_transpose(c: Any, a: Arguments) -> Any:
     kernel = tuple(d or 0 for d in c.shape(a["W"])[2:])
-    w = windows(c, a, kernel, "NOTSET")
+    w = window_shape(c, a, kernel, "NOTSET")
     before, after = list(w.before), list(w.after)
     extra = list(a.get("output_padding") or (0,) * len(kernel))
     wanted = a.get("output_shape")
@@ -130,7 +130,7 @@ def _whole_windows(w: WindowShape, ceil_mode: bool) -> WindowShape:
 
 
 def _max_pool(c: Any, a: Arguments) -> Any:
-    w = windows(c, a, a["kernel_shape"])
+    w = window_shape(c, a, a["kernel_shape"])
     half = all(2 * p <= k for p, k in zip(w.before, w.kernel, strict=True))
     x, padding, ceil = a["X"], w.before, bool(a["ceil_mode"])
     if not w.equal or not half:
@@ -155,7 +155,7 @@ def _pooled(c: Any, kind: str, x: Any, w: WindowShape, options: dict[str, Any], 
 
 
 def _average_pool(c: Any, a: Arguments) -> Any:
-    w = windows(c, a, a["kernel_shape"])
+    w = window_shape(c, a, a["kernel_shape"])
     counted, ceil = bool(a["count_include_pad"]), bool(a["ceil_mode"])
     half = all(2 * p <= k for p, k in zip(w.before, w.kernel, strict=True))
     if w.equal and half and not ceil and set(w.dilation) == {1}:

@@ -29,7 +29,13 @@ from ...ir.origin import building
 from ...ir.quantization import HIGH, LOW, Quantization
 from ...ir.traits import is_sum
 from ...ir.types import Dim, f32, planned, s8
-from ...ops.quantized.equivalents import Pooling, Product, SoftmaxOperand, quantized_form, softmax_form
+from ...ops.quantized.equivalents import (
+    Pooling,
+    Product,
+    SoftmaxOperand,
+    quantized_equivalent,
+    softmax_operand,
+)
 from ...ops.quantized.pooling import pooling_s8
 from ...ops.quantized.softmax import PROBABILITIES
 from .names import described, name_of
@@ -105,7 +111,7 @@ class QuantConversion:
     def _find_softmaxes(self, nodes: Sequence[Node]) -> None:
         """Find the softmaxes of finite values."""
         for node in nodes:
-            softmax = softmax_form(node.results[0])
+            softmax = softmax_operand(node.results[0])
             if softmax is not None and self.position[softmax.x] in self.ranges:
                 low, high = self.ranges[self.position[softmax.x]]
                 if high - low <= np.finfo(np.float32).max:
@@ -218,7 +224,7 @@ class QuantConversion:
             return self._limited(node, low, high)
         if is_sum(node):
             return self._sums(node)
-        form = quantized_form(node.op)
+        form = quantized_equivalent(node.op)
         if isinstance(form, Pooling):
             attrs = form.attributes(node.attrs)
             return (

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ...ir.node import Node, Value
 from ...ir.op_kinds import Assemble, Moded, View
-from ...ops.quantized.equivalents import Pooling, quantized_form
+from ...ops.quantized.equivalents import Pooling, quantized_equivalent
 from .ranges import joined
 
 
@@ -31,7 +31,7 @@ def shared(
         lower = node.op.lower
         if (
             isinstance(lower, View | Assemble)
-            or isinstance(quantized_form(node.op), Pooling)
+            or isinstance(quantized_equivalent(node.op), Pooling)
             or is_identity(node)
         ):
             for v in node.operands:

@@ -17,7 +17,18 @@ from ...ir.types import Type
 from ...ir.windows import Windows
 from ..support import by_operand
 from .window_tiles import of_image, of_images
-from .windows import Padding, Pair, cropped, geometry, image, output_size, padded, pair_of, tap, with_size
+from .windows import (
+    Padding,
+    Pair,
+    cropped,
+    geometry,
+    image,
+    image_shape,
+    image_size,
+    output_size,
+    padded,
+    tap,
+)
 
 NO_DILATION = (1, 1)
 
@@ -31,7 +42,7 @@ def _avg_out(size: Pair, attrs: Attrs) -> Pair:
 def _avg_type(x: Type, **attrs: Any) -> Type:
     h, w, c = image(x)
     _check_padding(attrs["kernel"], attrs["padding"])
-    return Type(x.dtype, with_size(x.shape, _avg_out((h, w), attrs), c))
+    return Type(x.dtype, image_shape(x.shape, _avg_out((h, w), attrs), c))
 
 
 def _check_padding(kernel: Pair, padding: Padding) -> None:
@@ -69,7 +80,7 @@ def _avg_dx_type(dy: Type, *, size: Pair, **attrs: Any) -> Type:
     oh, ow, c = image(dy)
     if (oh, ow) != (out := _avg_out(size, attrs)):
         raise ShapeError(f"the gradient of an image of {list(size)} has {list(out)} windows")
-    return Type(dy.dtype, with_size(dy.shape, size, c))
+    return Type(dy.dtype, image_shape(dy.shape, size, c))
 
 
 def _avg_dx(dy: Any, *, size: Pair, **attrs: Any) -> Any:
@@ -96,7 +107,7 @@ def _avg_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs)
         "avg_pool2d_f32",
         {"x": Operand(0), "y": Result()},
         {"n": x.shape[0]},
-        shape=_avg_shape(x, pair_of(x.shape), pair_of(y.shape), attrs),
+        shape=_avg_shape(x, image_size(x.shape), image_size(y.shape), attrs),
     )
 
 
@@ -106,7 +117,7 @@ def _avg_dx_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Att
         "avg_pool2d_dx_f32",
         {"dy": Operand(0), "dx": Result()},
         {"n": dy.shape[0]},
-        shape=_avg_shape(dense(dx.shape), attrs["size"], pair_of(dy.shape), attrs),
+        shape=_avg_shape(dense(dx.shape), attrs["size"], image_size(dy.shape), attrs),
     )
 
 

@@ -13,7 +13,7 @@ from ...ir.op_kinds import Attrs
 from ...ir.types import Type
 from ..support import same_dtype
 from .window_products import Row, WindowProduct, at_tap, size_of, with_border
-from .windows import Padding, Pair, cropped, image, pair_of, with_size
+from .windows import Padding, Pair, cropped, image, image_shape, image_size
 
 
 def convolving(
@@ -46,7 +46,7 @@ def _conv2d_type(x: Type, w: Type, **attrs: Any) -> Type:
             f"the image has {c} channels, the weights are for {channels} (groups={attrs['groups']})"
         )
     _check_groups(c, o, attrs["groups"])
-    return Type(x.dtype, with_size(x.shape, size_of((h, width), kernel, attrs), o))
+    return Type(x.dtype, image_shape(x.shape, size_of((h, width), kernel, attrs), o))
 
 
 def _check_gradient(dy: Type, size: Pair, kernel: Pair, o: int, attrs: Attrs) -> None:
@@ -60,7 +60,7 @@ def _conv2d_dx_type(dy: Type, w: Type, *, size: Pair, **attrs: Any) -> Type:
     o, kernel, c = _weights(w, attrs["groups"])
     _check_groups(c, o, attrs["groups"])
     _check_gradient(dy, size, kernel, o, attrs)
-    return Type(dy.dtype, with_size(dy.shape, size, c))
+    return Type(dy.dtype, image_shape(dy.shape, size, c))
 
 
 def _conv2d_dw_type(x: Type, dy: Type, *, kernel: Pair, **attrs: Any) -> Type:
@@ -144,7 +144,7 @@ def _outputs(x: tuple[int, ...], w: tuple[int, ...], attrs: Attrs) -> tuple[int,
 conv2d, conv2d_dx, conv2d_dw, conv2d_dw_into = WindowProduct(
     "conv2d",
     attributes=("stride", "padding", "dilation", "groups"),
-    window=pair_of,
+    window=image_size,
     infer=(_conv2d_type, _conv2d_dx_type, _conv2d_dw_type),
     ref=(_conv2d, _conv2d_dx, _conv2d_dw),
     rows=_ROWS,

@@ -11,7 +11,7 @@ from ...ir.op_kinds import Attrs
 from ...ir.types import Type
 from ..support import same_dtype
 from .window_products import Row, WindowProduct, at_tap, size_of, with_border
-from .windows import Padding, Pair, cropped, image, with_size
+from .windows import Padding, Pair, cropped, image, image_shape
 
 
 def depthwise(
@@ -32,7 +32,7 @@ def _window(w: Type, c: int) -> Pair:
 def _depthwise_type(x: Type, w: Type, **attrs: Any) -> Type:
     same_dtype(x, w)
     h, width, c = image(x)
-    return Type(x.dtype, with_size(x.shape, size_of((h, width), _window(w, c), attrs), c))
+    return Type(x.dtype, image_shape(x.shape, size_of((h, width), _window(w, c), attrs), c))
 
 
 def _check_gradient(dy: Type, size: Pair, kernel: Pair, attrs: Attrs) -> int:
@@ -46,7 +46,7 @@ def _depthwise_dx_type(dy: Type, w: Type, *, size: Pair, **attrs: Any) -> Type:
     same_dtype(dy, w)
     *_, c = image(dy)
     _check_gradient(dy, size, _window(w, c), attrs)
-    return Type(dy.dtype, with_size(dy.shape, size, c))
+    return Type(dy.dtype, image_shape(dy.shape, size, c))
 
 
 def _depthwise_dw_type(x: Type, dy: Type, *, kernel: Pair, **attrs: Any) -> Type:

@@ -17,7 +17,7 @@ from ...ir.op_kinds import Attrs, KernelOp, RowContraction
 from ...ir.strides import Strided, dense
 from ...ir.types import Shape, Type, planned_size, product
 from ...ir.windows import Windows
-from .windows import output_size, pair_of
+from .windows import image_size, output_size
 
 
 def register_rows(name: str, of: Op, by_channel: bool) -> Op:
@@ -79,5 +79,5 @@ def register_rows(name: str, of: Op, by_channel: bool) -> Op:
 
 def _image(dy: Shape, x: Shape, attrs: Attrs) -> Shape:
     """The shape of the gradient dy[o, pixels] of images that are computed from x."""
-    size = output_size(pair_of(x), attrs["kernel"], attrs["stride"], attrs["padding"], attrs["dilation"])
+    size = output_size(image_size(x), attrs["kernel"], attrs["stride"], attrs["padding"], attrs["dilation"])
     return (x[0], *size, dy[0])

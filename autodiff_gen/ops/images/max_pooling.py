@@ -20,7 +20,18 @@ from ...ir.types import Type, u8
 from ...ir.windows import Windows
 from ..support import by_operand
 from .window_tiles import of_images
-from .windows import Padding, Pair, cropped, geometry, image, output_size, padded, pair_of, tap, with_size
+from .windows import (
+    Padding,
+    Pair,
+    cropped,
+    geometry,
+    image,
+    image_shape,
+    image_size,
+    output_size,
+    padded,
+    tap,
+)
 
 LARGEST_WINDOW = 256  # so that an index is one byte
 
@@ -59,13 +70,13 @@ def _out(size: Pair, attrs: Attrs) -> Pair:
 
 def _max_type(x: Type, **attrs: Any) -> tuple[Type, Type]:
     h, w, c = image(x)
-    shape = with_size(x.shape, _out((h, w), attrs), c)
+    shape = image_shape(x.shape, _out((h, w), attrs), c)
     return Type(x.dtype, shape), Type(u8, shape)
 
 
 def _check_index(x: Type, index: Type, out: Pair) -> tuple[int, int, int]:
     h, w, c = image(x)
-    if index != Type(u8, with_size(x.shape, out, c)):
+    if index != Type(u8, image_shape(x.shape, out, c)):
         raise ShapeError(f"the index must be u8 of shape {[x.shape[0], *out, c]}")
     return h, w, c
 
@@ -74,14 +85,14 @@ def _dx_type(dy: Type, index: Type, *, size: Pair, **attrs: Any) -> Type:
     oh, ow, c = _check_index(dy, index, out := _out(size, attrs))
     if (oh, ow) != out:
         raise ShapeError(f"the gradient of an image of {list(size)} has {list(out)} windows")
-    return Type(dy.dtype, with_size(dy.shape, size, c))
+    return Type(dy.dtype, image_shape(dy.shape, size, c))
 
 
 def _pick_type(x: Type, index: Type, **attrs: Any) -> Type:
     h, w, _ = image(x)
     out = _out((h, w), attrs)
     *_, c = _check_index(x, index, out)
-    return Type(x.dtype, with_size(x.shape, out, c))
+    return Type(x.dtype, image_shape(x.shape, out, c))
 
 
 def _max(x: Any, **attrs: Any) -> tuple[Any, Any]:
@@ -129,14 +140,14 @@ def _shape(x: Strided, size: Pair, out: Pair, attrs: Attrs) -> dict[str, int]:
 
 def _max_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
     (x,), (y, _) = layouts, results
-    shape = _shape(x, pair_of(x.shape), pair_of(y.shape), attrs)
+    shape = _shape(x, image_size(x.shape), image_size(y.shape), attrs)
     pointers = {"x": Operand(0), "y": Result(0), "index": Result(1)}
     return KernelCall("max_pool2d_f32", pointers, {"n": x.shape[0]}, shape=shape)
 
 
 def _values_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
     (x,), (y,) = layouts, results
-    shape = _shape(x, pair_of(x.shape), pair_of(y.shape), attrs)
+    shape = _shape(x, image_size(x.shape), image_size(y.shape), attrs)
     return KernelCall(
         "max_pool2d_values_f32", {"x": Operand(0), "y": Result()}, {"n": x.shape[0]}, shape=shape
     )
@@ -144,14 +155,14 @@ def _values_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Att
 
 def _dx_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
     (dy, _), (dx,) = layouts, results
-    shape = _shape(dense(dx.shape), attrs["size"], pair_of(dy.shape), attrs)
+    shape = _shape(dense(dx.shape), attrs["size"], image_size(dy.shape), attrs)
     pointers = {"dy": Operand(0), "index": Operand(1), "dx": Result()}
     return KernelCall("max_pool2d_dx_f32", pointers, {"n": dy.shape[0]}, shape=shape)
 
 
 def _pick_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
     (x, index), _ = layouts, results
-    shape = _shape(x, pair_of(x.shape), pair_of(index.shape), attrs)
+    shape = _shape(x, image_size(x.shape), image_size(index.shape), attrs)
     pointers = {"x": Operand(0), "index": Operand(1), "y": Result()}
     return KernelCall("max_pool2d_pick_f32", pointers, {"n": x.shape[0]}, shape=shape)
 

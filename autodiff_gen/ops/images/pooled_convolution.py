@@ -20,7 +20,7 @@ from ..added import OVERWRITES, register_added
 from .convolution import convolving
 from .max_pooling import pooling
 from .window_products import conv_shape, macs, size_of
-from .windows import Pair, output_size, pair_of
+from .windows import Pair, image_size, output_size
 
 
 def _parts(attrs: Attrs) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -58,14 +58,14 @@ def _pool_type(x: Type, w: Type, bias: Type, **attrs: Any) -> tuple[Type, ...]:
 
 def _dx_type(dy: Type, index: Type, w: Type, *, size: Pair, **attrs: Any) -> Type:
     conv, pool = _parts(attrs)
-    inner = size_of(size, pair_of(w.shape), attrs)
+    inner = size_of(size, image_size(w.shape), attrs)
     pooled = _result_type("max_pool2d_dx", dy, index, size=inner, **pool)
     return _result_type("conv2d_dx", pooled, w, size=size, **conv)
 
 
 def _dw_type(x: Type, dy: Type, index: Type, *, kernel: Pair, **attrs: Any) -> Type:
     conv, pool = _parts(attrs)
-    inner = size_of(pair_of(x.shape), kernel, attrs)
+    inner = size_of(image_size(x.shape), kernel, attrs)
     pooled = _result_type("max_pool2d_dx", dy, index, size=inner, **pool)
     return _result_type("conv2d_dw", x, pooled, kernel=kernel, **conv)
 
@@ -88,7 +88,7 @@ def _dw(x: Any, dy: Any, index: Any, *, kernel: Pair, **attrs: Any) -> Any:
 
 
 def _shape(x: Strided, size: Pair, kernel: Pair, y: Type, attrs: Attrs) -> dict[str, int]:
-    ph, pw = pair_of(y.shape)
+    ph, pw = image_size(y.shape)
     o = y.shape[3]
     assert isinstance(o, int)
     fields = conv_shape(x, size, kernel, size_of(size, kernel, attrs), o, attrs)
@@ -101,7 +101,7 @@ def _shape(x: Strided, size: Pair, kernel: Pair, y: Type, attrs: Attrs) -> dict[
 
 def _pool_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
     (x, w, _), (y, _) = layouts, results
-    shape = _shape(x, pair_of(x.shape), pair_of(w.shape), y, attrs)
+    shape = _shape(x, image_size(x.shape), image_size(w.shape), y, attrs)
     operands = {"x": Operand(0), "w": Operand(1), "bias": Operand(2)}
     pointers = {**operands, "y": Result(0), "index": Result(1)}
     return KernelCall("conv2d_pool_f32", pointers, {"n": x.shape[0]}, shape=shape)
@@ -109,14 +109,14 @@ def _pool_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs
 
 def _dx_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
     (dy, _, w), (dx,) = layouts, results
-    shape = _shape(dense(dx.shape), attrs["size"], pair_of(w.shape), Type(dx.dtype, dy.shape), attrs)
+    shape = _shape(dense(dx.shape), attrs["size"], image_size(w.shape), Type(dx.dtype, dy.shape), attrs)
     pointers = {"dy": Operand(0), "index": Operand(1), "w": Operand(2), "dx": Result()}
     return KernelCall("conv2d_pool_dx_f32", pointers, {"n": dy.shape[0]}, shape=shape)
 
 
 def _dw_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
     (x, dy, _), (dw,) = layouts, results
-    shape = _shape(x, pair_of(x.shape), attrs["kernel"], Type(dw.dtype, dy.shape), attrs)
+    shape = _shape(x, image_size(x.shape), attrs["kernel"], Type(dw.dtype, dy.shape), attrs)
     pointers = {"x": Operand(0), "dy": Operand(1), "index": Operand(2), "dw": Result()}
     return KernelCall("conv2d_pool_dw_f32", pointers, {"n": x.shape[0]}, OVERWRITES, shape)
 
@@ -130,7 +130,7 @@ def _windows(image: Shape, kernel: Pair, outputs: Size, attrs: Attrs, is_gradien
     """Kernels compute a pooled pixel element by element where one of its windows is cut: the pixel by a product of a
     vector for each row of the window, its gradient by a sum for each output. Windows of the pooling are never cut,
     since pooling with padding is not joined with a convolution."""
-    (channels, count), size = planned((image[-1], outputs)), pair_of(image)
+    (channels, count), size = planned((image[-1], outputs)), image_size(image)
     conv = size_of(size, kernel, attrs)
     _, pool = _parts(attrs)
     pooled = output_size(conv, **pool)
@@ -156,7 +156,7 @@ def _windows(image: Shape, kernel: Pair, outputs: Size, attrs: Attrs, is_gradien
 
 def _windows_of_product(shapes: Sequence[Shape], attrs: Attrs) -> Windows:
     x, w = shapes[:2]
-    return _windows(x, pair_of(w), w[0], attrs, False)
+    return _windows(x, image_size(w), w[0], attrs, False)
 
 
 def _windows_of_gradient(shapes: Sequence[Shape], attrs: Attrs) -> Windows:

@@ -21,7 +21,7 @@ from ..products.epilogue import register_with_epilogue
 from ..support import by_operand
 from .gradient_rows import register_rows
 from .window_tiles import CHANNELS, COLUMNS, ROWS, of_gradient, of_windows
-from .windows import Pair, geometry, output_size, padded, pair_of, tap
+from .windows import Pair, geometry, image_size, output_size, padded, tap
 
 Row = tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]  # a sample: image, weights, attributes
 Three = tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]
@@ -171,22 +171,22 @@ class WindowProduct:
 
     def _call(self, layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
         (x, w), (y,) = layouts, results
-        window, out = self.window(w.shape), pair_of(y.shape)
-        shape = conv_shape(x, pair_of(x.shape), window, out, _channels(y.shape), attrs)
+        window, out = self.window(w.shape), image_size(y.shape)
+        shape = conv_shape(x, image_size(x.shape), window, out, _channels(y.shape), attrs)
         pointers = {"x": Operand(0), "w": Operand(1), "y": Result()}
         return KernelCall(f"{self.name}_f32", pointers, {"n": x.shape[0]}, shape=shape)
 
     def _dx_call(self, layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
         (dy, w), (dx,) = layouts, results
-        window, out = self.window(w.shape), pair_of(dy.shape)
+        window, out = self.window(w.shape), image_size(dy.shape)
         shape = conv_shape(dense(dx.shape), attrs["size"], window, out, _channels(dy.shape), attrs)
         pointers = {"dy": Operand(0), "w": Operand(1), "dx": Result()}
         return KernelCall(f"{self.name}_dx_f32", pointers, {"n": dy.shape[0]}, shape=shape)
 
     def _dw_call(self, layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
         x, dy = layouts
-        out = pair_of(dy.shape)
-        shape = conv_shape(x, pair_of(x.shape), attrs["kernel"], out, _channels(dy.shape), attrs)
+        out = image_size(dy.shape)
+        shape = conv_shape(x, image_size(x.shape), attrs["kernel"], out, _channels(dy.shape), attrs)
         pointers = {"x": Operand(0), "dy": Operand(1), "dw": Result()}
         return KernelCall(f"{self.name}_dw_f32", pointers, {"n": x.shape[0]}, OVERWRITES, shape)
 

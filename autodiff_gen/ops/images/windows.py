@@ -16,7 +16,7 @@ Pair = tuple[int, int]
 Padding = tuple[int, int, int, int]  # top, bottom, left, right
 
 
-def windows(
+def window_count(
     size: int, kernel: int, stride: int, before: int, after: int, dilation: int = 1, ceil_mode: bool = False
 ) -> int:
     """The number of windows along an axis. With ceil_mode the last may overhang the end if it starts inside the axis or
@@ -62,7 +62,7 @@ def output_size(
     out = []
     for axis in range(2):
         before, after = padding[2 * axis : 2 * axis + 2]
-        count = windows(size[axis], kernel[axis], stride[axis], before, after, dilation[axis], ceil_mode)
+        count = window_count(size[axis], kernel[axis], stride[axis], before, after, dilation[axis], ceil_mode)
         if count < 1:
             span = dilation[axis] * (kernel[axis] - 1) + 1
             raise ShapeError(
@@ -114,11 +114,11 @@ def cropped(x: Any, size: Pair, padding: Padding) -> Any:
     return x[:, top : top + size[0], left : left + size[1]]
 
 
-def with_size(shape: Shape, size: Pair, channels: int) -> Shape:
+def image_shape(shape: Shape, size: Pair, channels: int) -> Shape:
     return (shape[0], *size, channels)
 
 
-def pair_of(shape: Sequence[Any]) -> Pair:
+def image_size(shape: Sequence[Any]) -> Pair:
     """The two middle extents of an image or of weights[o, kh, kw, c]."""
     rows, columns = shape[1:3]
     assert isinstance(rows, int) and isinstance(columns, int)

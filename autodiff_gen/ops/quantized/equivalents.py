@@ -49,7 +49,7 @@ class SoftmaxOperand:
     axis: int
 
 
-QuantizedForm: TypeAlias = Product | Pooling
+QuantizedEquivalent: TypeAlias = Product | Pooling
 
 
 def _max_pooling(attrs: Attrs) -> dict[str, Any] | None:
@@ -67,7 +67,7 @@ def _avg_pooling(attrs: Attrs) -> dict[str, Any] | None:
     return pooling_s8(attrs["kernel"], attrs["stride"], attrs["padding"])
 
 
-_FORMS: Mapping[str, QuantizedForm] = {
+_EQUIVALENTS: Mapping[str, QuantizedEquivalent] = {
     "conv2d": Product("conv2d_s8", 4, (0, 3, 1, 2)),
     "depthwise2d": Product("depthwise2d_s8", 3, (2, -1, 0, 1)),
     "matmul": Product("dense_s8", 2, (1, 0), {"per_channel": True}),
@@ -76,13 +76,13 @@ _FORMS: Mapping[str, QuantizedForm] = {
 }
 
 
-def quantized_form(op: Op) -> QuantizedForm | None:
-    """The quantised form of an op on floats, if it has one."""
-    return _FORMS.get(op.name)
+def quantized_equivalent(op: Op) -> QuantizedEquivalent | None:
+    """The op on quantised tensors that corresponds to an op on floats, if there is one."""
+    return _EQUIVALENTS.get(op.name)
 
 
-def softmax_form(v: Value) -> SoftmaxOperand | None:
-    """The quantised form of softmax along one axis, if v is the result of such a softmax."""
+def softmax_operand(v: Value) -> SoftmaxOperand | None:
+    """The operand and axis of the softmax whose result is v, if s8 has such a softmax."""
     if v.node.op.name != "softmax":
         return None
     (x,), (axis, *others) = v.node.operands, v.node.attrs["axes"]

@@ -38,14 +38,14 @@ def is_s8(*types: Type) -> None:
             raise ShapeError(f"needs s8, not {t.dtype}; F.quantize makes it")
 
 
-def _inside_type(q: Type, *, low: int, high: int) -> Type:
+def _mask_type(q: Type, *, low: int, high: int) -> Type:
     is_s8(q)
     return Type(bool_, q.shape)
 
 
 inside_s8 = define(
     "inside_s8",  # low < q < high
-    infer=_inside_type,
+    infer=_mask_type,
     ref=lambda q, *, low, high: (q > low) & (q < high),
     vjp=None,
     lower=Elementwise("ag_is_inside({0}, {low}, {high})", ATOM, cheap=True, header=HEADER),
@@ -56,7 +56,7 @@ inside_s8 = define(
 
 within_s8 = define(
     "clamp_within_s8",  # low <= q <= high
-    infer=_inside_type,
+    infer=_mask_type,
     ref=lambda q, *, low, high: (q >= low) & (q <= high),
     vjp=None,
     lower=Elementwise("ag_is_within({0}, {low}, {high})", ATOM, cheap=True, header=HEADER),

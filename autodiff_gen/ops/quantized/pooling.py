@@ -20,7 +20,17 @@ from ...ir.types import Type, s8
 from ..images.avg_pooling import averaging
 from ..images.max_pooling import pooling
 from ..images.window_tiles import of_image
-from ..images.windows import Padding, Pair, geometry, image_axes, output_size, padded, pair_of, tap, with_size
+from ..images.windows import (
+    Padding,
+    Pair,
+    geometry,
+    image_axes,
+    image_shape,
+    image_size,
+    output_size,
+    padded,
+    tap,
+)
 from .limits import Gradients, is_s8, through_limits
 
 _DENSE = (1, 1)  # dilation
@@ -43,7 +53,7 @@ def _out(size: Pair, attrs: Attrs) -> Pair:
 def _type(x: Type, **attrs: Any) -> Type:
     is_s8(x)
     h, w, c = image_axes(x)
-    return Type(s8, with_size(x.shape, _out((h, w), attrs), c), x.quantization)
+    return Type(s8, image_shape(x.shape, _out((h, w), attrs), c), x.quantization)
 
 
 def _elements(x: Any, attrs: Attrs) -> tuple[list[Any], list[Any]]:
@@ -73,7 +83,13 @@ def _max(x: Any, **attrs: Any) -> Any:
 def _call(kernel: str, layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
     (x,), (y,) = layouts, results
     fields = geometry(
-        x, pair_of(x.shape), attrs["kernel"], attrs["stride"], attrs["padding"], _DENSE, pair_of(y.shape)
+        x,
+        image_size(x.shape),
+        attrs["kernel"],
+        attrs["stride"],
+        attrs["padding"],
+        _DENSE,
+        image_size(y.shape),
     )
     c = x.shape[3]
     assert isinstance(c, int)

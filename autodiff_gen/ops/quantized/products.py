@@ -29,7 +29,7 @@ from ...ir.types import Shape, Type, planned, s8, s32
 from ...ir.windows import Windows
 from ..images.window_products import at_tap, conv_shape, macs, size_of
 from ..images.window_tiles import CHANNELS
-from ..images.windows import Padding, Pair, image_axes, padded, pair_of, with_size
+from ..images.windows import Padding, Pair, image_axes, image_shape, image_size, padded
 from .limits import Gradients, Limited, is_s8
 
 POINTERS = {name: Operand(i) for i, name in enumerate(("x", "w", "bias", "multiplier", "shift"))} | {
@@ -114,7 +114,9 @@ class _Convolution:
         h, width, c = image_axes(x)
         o = self.channels(w, c, attrs.get("groups", c))
         _channels(o, bias, multiplier, shift)
-        return Type(s8, with_size(x.shape, size_of((h, width), self.window(w.shape), attrs), o), quantization)
+        return Type(
+            s8, image_shape(x.shape, size_of((h, width), self.window(w.shape), attrs), o), quantization
+        )
 
     def unlimited(self, x: Any, w: Any, bias: Any, multiplier: Any, shift: Any, **attrs: Any) -> Any:
         kernel = self.window(w.shape)
@@ -131,7 +133,9 @@ class _Convolution:
         x, w = layouts[:2]
         o = results[0].shape[3]
         assert isinstance(o, int)
-        shape = conv_shape(x, pair_of(x.shape), self.window(w.shape), pair_of(results[0].shape), o, attrs)
+        shape = conv_shape(
+            x, image_size(x.shape), self.window(w.shape), image_size(results[0].shape), o, attrs
+        )
         fits = shape["oh"] <= shape["h"] and shape["ow"] <= shape["w"]
         sizes = {"n": x.shape[0], **_numbers(attrs)}
         return KernelCall(self.name, POINTERS, sizes, shape=shape, in_place=self.in_place if fits else "")

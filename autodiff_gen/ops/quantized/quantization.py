@@ -172,13 +172,13 @@ clamp_s8 = define(
 )
 
 
-def _two_type(a: Type, b: Type, *, quantization: Quantization, **attrs: Any) -> Type:
+def _binary_type(a: Type, b: Type, *, quantization: Quantization, **attrs: Any) -> Type:
     is_s8(a, b)
     return Type(s8, broadcast(a.shape, b.shape), quantization)
 
 
-def _two_masked(a: Type, b: Type, **attrs: Any) -> Type:
-    return Type(bool_, _two_type(a, b, **attrs).shape)
+def _binary_mask_type(a: Type, b: Type, **attrs: Any) -> Type:
+    return Type(bool_, _binary_type(a, b, **attrs).shape)
 
 
 def _unlimited_sum(a: Any, b: Any, *, left: int, **n: Any) -> Any:
@@ -219,7 +219,7 @@ def _mul_gradients(g: Value, inputs: Values, attrs: Attrs, wanted: Wanted) -> Op
     return found
 
 
-def _two(
+def _define_binary(
     name: str, unlimited: Callable[..., Any], gradients: Gradients, c: str, attrs: Mapping[str, Any]
 ) -> None:
     """name: of the op on s8, and of the op that says which elements were between the limits before; c: the function of
@@ -241,7 +241,7 @@ def _two(
     )
     define(
         f"{name}_s8",
-        _two_type,
+        _binary_type,
         lambda a, b, **n: np.clip(unlimited(a, b, **n), n["low"], n["high"]).astype(np.int8),
         through_limits(gradients, mask=mask),
         limited,
@@ -249,7 +249,7 @@ def _two(
     )
     define(
         mask,
-        _two_masked,
+        _binary_mask_type,
         lambda a, b, **n: np.clip(v := unlimited(a, b, **n), n["low"], n["high"]) == v,
         None,
         within,
@@ -260,7 +260,7 @@ def _two(
 _SCALED = "{multiplier}, {shift}, {zero}"
 
 # a + b, each brought to a common scale with `left` more bits first; a - b if b_multiplier < 0
-_two(
+_define_binary(
     "add",
     _unlimited_sum,
     _add_gradients,
@@ -268,7 +268,7 @@ _two(
     {**_ZEROS, **_TERMS, "left": 20, **_RESULT, "shift": -18},
 )
 
-_two(
+_define_binary(
     "mul",
     _unlimited_product,
     _mul_gradients,

@@ -37,7 +37,7 @@ from ...ir.origin import Label
 from ...ir.rewrite import rewritten
 from ...ir.types import planned, planned_size, product
 from ...ir.windows import Windows
-from ...ops.images.windows import Pair, output_size, pair_of
+from ...ops.images.windows import Pair, image_size, output_size
 from ..context import Context
 from ..costs import image_is_padded, windows_are_copied
 from ..worth import excess
@@ -98,7 +98,7 @@ def _image_is_padded(node: Node, of: Windows, context: Context) -> bool:
 def _count(node: Node, of: Windows) -> tuple[int, int]:
     """Rows and columns of windows."""
     stride, padding, dilation = (node.attrs[name] for name in ("stride", "padding", "dilation"))
-    return output_size(pair_of(node.operands[of.image].type.shape), of.kernel, stride, padding, dilation)
+    return output_size(image_size(node.operands[of.image].type.shape), of.kernel, stride, padding, dilation)
 
 
 def _of_padded(node: Node, operands: tuple[Value, ...], of: Windows) -> tuple[Value, ...]:
