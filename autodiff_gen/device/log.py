@@ -106,7 +106,7 @@ class CsvLog:
     def __call__(self, r: Record) -> None:
         if r.went_back:
             self._file.flush()
-            kept = [row for row in _rows(self._path) or [] if int(row[0]) <= r.step]
+            kept = [row for row in _rows(self._path) or [] if _is_whole(row) and int(row[0]) <= r.step]
             self._file.seek(0)
             self._file.truncate()
             self._begin(kept)
@@ -128,20 +128,26 @@ def free_name(path: Path) -> Path:
 
 
 def _rows(path: Path) -> list[list[str]] | None:
-    """The rows of a log; none without a file; None for a file that is no log."""
+    """The rows of a log, an empty one for a last line that was cut; none without a file; None for a file that is no
+    log."""
     if not path.exists():
         return []
     try:
         with path.open(newline="", encoding="utf-8") as file:
-            rows = list(csv.reader(file))
-    except (OSError, UnicodeDecodeError, csv.Error):
+            lines = file.readlines()
+        rows = [
+            row if line.endswith("\n") else [] for line, row in zip(lines, csv.reader(lines), strict=True)
+        ]
+    except (OSError, ValueError, csv.Error):
         return None
     if not rows or tuple(rows[0]) != COLUMNS:
         return None
-    return [r for r in rows[1:] if len(r) == len(COLUMNS)]
+    return rows[1:]
 
 
 def _is_whole(row: Sequence[str]) -> bool:
+    if len(row) != len(COLUMNS):
+        return False
     try:
         return int(row[0]) >= 0 and int(row[1]) >= 0 and float(row[-1]) >= 0
     except ValueError:

@@ -84,6 +84,8 @@ def test_a_log_is_cut_where_a_run_goes_on(tmp_path):
         ("step,epoch,loss,lr,accuracy,seconds\n", 0, False),
         ("some,other,file\n", 0, True),
         ("step,epoch,loss,lr,accuracy,seconds\n1,1,0.5,0.1,,0.1\n2,1,0.4,0.1,,\n", 1, True),  # cut in a row
+        ("step,epoch,loss,lr,accuracy,seconds\n1,1,0.5,0.1,,0.1\n2,1,0.", 1, True),
+        ("step,epoch,loss,lr,accuracy,seconds\n1,1,0.5,0.1,,0.1\n2,1,0.4,0.1,,0.2", 1, True),
     ],
 )
 def test_no_row_of_a_log_is_lost(tmp_path, before, first, renamed):

@@ -218,18 +218,16 @@ def _along(vector: Value, axis: int, of: Value) -> Value:
 
 def _same_axis(node: Node, operand: int, axis: int) -> int | None:
     """The axis of an operand that matches an axis of the result: they have the same extent, and element i of the result
-    depends only on element i of the operand. None where there is no such axis. The test cuts the axis at the powers
-    of two: each of the two pieces must need the same range of the operand."""
+    depends only on element i of the operand. None where there is no such axis."""
     extent = node.results[0].type.shape[axis]
     assert isinstance(extent, int)
     found: set[int] = set()
-    for k in (1 << i for i in range((extent - 1).bit_length())):
-        for start, stop in ((0, k), (k, extent)):
-            tile = tile_of(node, Range(axis, start, stop))
-            at = None if tile is None else tile.ranges.get(operand)
-            if at is None or (at.start, at.stop) != (start, stop):
-                return None
-            found.add(at.axis)
+    for i in range(extent):
+        tile = tile_of(node, Range(axis, i, i + 1))
+        at = None if tile is None else tile.ranges.get(operand)
+        if at is None or (at.start, at.stop) != (i, i + 1):
+            return None
+        found.add(at.axis)
     same = [a for a in found if node.operands[operand].type.shape[a] == extent]
     return same[0] if len(found) == 1 and same else None
 
