@@ -1,4 +1,7 @@
-"""The board's end of the link under fire, and the host's codec: docs/link.md has the long runs."""
+"""The board's end of the link under fire, and the host's codec. A long run:
+
+AUTODIFF_FUZZ_FRAMES=1000000 AUTODIFF_FUZZ_INPUTS=2000000 ./scons test args="-k accidents -s"
+"""
 
 import os
 import re

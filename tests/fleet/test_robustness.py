@@ -1,4 +1,7 @@
-"""Fleets with accidents: no round is applied twice, none is lost without a report, and each run ends."""
+"""Fleets with accidents: no round is applied twice, none is lost without a report, and each run ends. A long run:
+
+./scons test args="-k 'accidents or killed' --fleets 200"
+"""
 
 from __future__ import annotations
 
