@@ -1,4 +1,6 @@
-"""QEMU is killed after an operation of the flash that a seed chooses; what was saved last, or the one before, loads."""
+"""QEMU is killed after an operation of the flash that a seed chooses; what was saved last, or the one before, loads.
+A long run: AUTODIFF_POWER_CUTS=200 ./scons test args="-k power_cut -s"
+"""
 
 from __future__ import annotations
 
