@@ -1,1 +1,2 @@
-"""Gradient checks against finite differences and PyTorch, and kernel checks against the reference kernels."""
+"""Compare gradients with finite differences and PyTorch, imported networks with their originals, and kernels with the
+reference kernels."""

@@ -1,4 +1,4 @@
-"""`check NET.onnx`: compare an imported network with the reference implementation of ONNX: its results for random
+"""`check NET.onnx`: compare the results of an imported network with the reference implementation of ONNX, for random
 inputs, in evaluation mode."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TOLERANCE = 1e-4  # of float32, relative to the largest element
 
 
 def compare(program: ImportedProgram, file: Any, name: str, seed: int = 0) -> tuple[str, bool]:
-    """The report, and whether all results agree. file: the path or the ModelProto that was imported."""
+    """The report, and whether all results agree. file: the path or ModelProto that was imported."""
     from onnx.reference import ReferenceEvaluator
 
     model = read(file, name)

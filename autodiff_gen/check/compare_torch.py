@@ -1,7 +1,7 @@
 """`check NET.pt2`, and `check` of a model file with `from_torch`: compare an imported network with the program in the
-file, or with the module itself as a user runs it: outputs, loss, every gradient, and the parameters and buffers after
-training steps. Both are computed in float64; dropout is left out
-of both, and other random numbers are their mean, as the numbers differ."""
+file, or with the module itself as a user runs it. Compared are outputs, loss, every gradient, and the parameters and
+buffers after training steps. Both are computed in float64 and without dropout; their random numbers would differ, so
+both use the mean in place of each."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ..model.model import Model
 from ..report.text_table import table
 
 BATCH, STEPS = 4, 3
-# Accepted errors: of derivatives, where float64 leaves 1e-10, and after training steps, which amplify them.
+# Accepted errors: of outputs and gradients, where float64 leaves 1e-10, and after training steps, which amplify errors.
 TOLERANCE, AFTER_STEPS = 1e-6, 1e-4
 FLOOR = 1e-3  # errors are relative to at least this share of the largest element of all tensors: some gradients are 0
 OPTIMIZERS = {"SGD": {"lr": 0.001, "momentum": 0.9}, "Adam": {"lr": 0.001}}
@@ -63,7 +63,8 @@ def compare(
     steps: int = STEPS,
 ) -> tuple[str, bool]:
     """The report, and whether all agrees. given: the module that was imported, or the file of torch.export; data:
-    arrays for some or all inputs, the others are random; steps: of training. Raises ToolError without PyTorch."""
+    arrays for some or all inputs, the others are random; steps: the number of training steps. Raises ToolError without
+    PyTorch, and for a network that PyTorch cannot run in float64."""
     rows = comparisons(program, given, name, seed, data, steps)
     worst: dict[str, ComparedValue] = {}
     count: dict[str, int] = {}
@@ -100,7 +101,8 @@ def comparisons(
     data: Arrays | None = None,
     steps: int = STEPS,
 ) -> list[ComparedValue]:
-    """All comparisons: outputs and loss first, then gradients and steps, from the network's end to its start."""
+    """All comparisons: outputs and loss, then the gradients, then each optimizer's steps. Parameters are in the order
+    from the network's end to its start."""
     if importlib.util.find_spec("torch") is None:
         raise ToolError(f"comparing with the original needs PyTorch; run: {pip_install('torch')}")
     from .reference_torch import reference_module
@@ -141,7 +143,7 @@ def _compared(
 
 
 def without_dropout(program: ImportedProgram) -> ImportedProgram:
-    """The program without dropout, and with the means of random numbers."""
+    """The program without dropout, and with the means in place of random numbers."""
     known: dict[str, Any] = {}
 
     def new(given: Any) -> Any:
@@ -208,7 +210,8 @@ class _Ours:
         net = network(program, name)
         given = []
         results_of = [program.shapes.get(r.name, ()) for r in references(program.outputs)]
-        one_batch = any(None in shape[1:] for shape in results_of)  # no output of a model with a free batch
+        # A free batch must be the first axis of outputs; otherwise the batch gets a fixed size.
+        one_batch = any(None in shape[1:] for shape in results_of)
         for n, array in inputs.items():
             free = program.shapes[n] and program.shapes[n][0] is None and not one_batch
             given.append(Input(n, array.shape, program.inputs[n], 0 if free else None))
@@ -272,12 +275,12 @@ class _Ours:
 
 
 def flat(results: Any) -> list[Value]:
-    """The values that a network returns, of tuples too."""
+    """The values that a network returns, also from nested tuples."""
     return [v for part in results for v in flat(part)] if isinstance(results, tuple) else [results]
 
 
 def _logical(state: State, stored: Any) -> Any:
-    """An array in the storage order of a state, in its logical order."""
+    """`stored`, an array in a state's storage order, in its logical order and shape."""
     if state.storage is None:
         return stored
     shape = state.init.array().shape

@@ -21,20 +21,21 @@ from ..model.model import Model
 from ..report.text_table import table
 from .gradient_problem import GradientProblem, problems
 
-# Largest accepted error, relative to the largest gradient of the parameter. In float64 the relative error of a central
-# difference with STEP is about 1e-10, PyTorch's about 1e-15.
+# TOLERANCE: the largest accepted error, relative to the parameter's largest gradient. In float64 the relative error of
+# a central difference with STEP is about 1e-10, PyTorch's about 1e-15.
 STEP = 6e-6
 TOLERANCE = {"finite differences": 1e-6, "PyTorch": 1e-9}
 FLOOR = 1e-9  # times max(1, |loss|): the accepted rounding error of a central difference
-# How far rounding moves a gradient is measured: it is computed again at COPIES points that differ from the first by a
-# relative CHANGE, about the spacing of float64. SPREAD times the largest difference is accepted, and a gradient that is
-# not larger is 0 but for rounding, such as the gradient of a bias before BatchNorm.
+# The effect of rounding on a gradient is measured: it is computed again at COPIES points that differ from the first by
+# a relative CHANGE, about the spacing of float64. SPREAD times the largest difference is added to the error that is
+# accepted against PyTorch. A gradient that is not larger is 0 but for rounding, such as of a bias before BatchNorm.
 COPIES, CHANGE, SPREAD = 3, 2.0**-52, 8.0
 
 
 @dataclass
 class Comparison:
-    """A parameter compared with one oracle: the largest error, relative to the largest gradient, and its element."""
+    """A parameter's gradient compared with one oracle: the largest error, relative to the parameter's largest gradient,
+    and the element that has it."""
 
     error: float = 0.0
     element: str = "-"
@@ -43,7 +44,7 @@ class Comparison:
     good: bool = True
 
     def add(self, element: str, ours: float, theirs: float, scale: float, allowed: float) -> None:
-        """Compare one element; keeps the worst, where one beyond `allowed` is worse than all within it."""
+        """Compare one element; keeps the worst. Any element beyond `allowed` is worse than all within it."""
         difference = abs(ours - theirs)
         relative = float("inf") if np.isnan(difference) else difference / (scale or 1.0)
         good = difference <= allowed
@@ -63,7 +64,7 @@ class Finding:
     size: int
     differences: Comparison
     scale: float = 0.0  # the largest gradient
-    rounding: float = 0.0  # how much of a gradient rounding explains
+    rounding: float = 0.0  # the largest difference that rounding explains
     torch: Comparison | None = None
     kinks: list[str] = field(default_factory=list)
 
@@ -132,7 +133,7 @@ def _has_own_gradient(order: list[Node], v: Value) -> bool:
 
 
 def _roundings(p: GradientProblem, gradients: list[Any], seed: int) -> list[float]:
-    """How much of each gradient rounding explains."""
+    """For each gradient the largest difference that rounding explains."""
     rng = np.random.default_rng(seed)
     largest = [0.0] * len(gradients)
     for _ in range(COPIES):
@@ -194,7 +195,7 @@ def _differences(
 
 
 def _independent(loss: Value, v: Value) -> list[Value]:
-    """The values from which, with v, the loss follows, and which v does not change."""
+    """The values that determine the loss together with v, and that do not depend on v."""
     order, changed = topological([loss]), {v}
     for node in order:
         if any(x in changed for x in node.operands):

@@ -1,4 +1,4 @@
-"""The problems that `check` differentiates: a scalar, its variables, and float64 arrays for all inputs."""
+"""The problems that `check` differentiates: a scalar, its variables, and arrays for all inputs."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def problems(
 ) -> Iterator[GradientProblem]:
     """The model's loss with respect to its parameters; or for each function the weighted sum of its float outputs with
     respect to its float inputs. `data`: arrays by name for some or all inputs, the others are random. `steps`: the
-    number of training steps in float64 before; None for the initial parameters changed by up to PERTURBATION. Raises
-    ModelError, ShapeError."""
+    parameters have their values after this number of training steps in float64; None: their initial values, changed by
+    up to PERTURBATION. Raises ModelError, ShapeError."""
     if isinstance(definition, Model):
         yield _of_model(definition, name, seed, data or {}, steps)
         return
@@ -125,7 +125,7 @@ def _weights(v: Value) -> Any:
 
 
 def _rows(data: Mapping[str, Any], inputs: tuple[Value, ...], batch: int) -> int:
-    """The number of rows of the file's samples, at most the batch."""
+    """The batch size: the rows of the samples if they have one number of rows, at most `batch`."""
     counts = {
         len(data[v.name])
         for v in inputs
@@ -135,7 +135,8 @@ def _rows(data: Mapping[str, Any], inputs: tuple[Value, ...], batch: int) -> int
 
 
 def _finite(loss: Value, feeds: Any, n: int, given: bool) -> tuple[dict[Value, Any], str]:
-    """Arrays for which the loss is finite, with inputs in [-1, 1), otherwise in [0.1, 0.9)."""
+    """Arrays for which the loss is finite, and their description for the report: with inputs in [-1, 1), otherwise in
+    [0.1, 0.9)."""
     for low, high in ((-1.0, 1.0), (0.1, 0.9)):
         arrays: dict[Value, Any] = feeds(low, high)
         (value,) = evaluate([loss], arrays, n, "float64")

@@ -11,7 +11,8 @@ from ..kernels.table import Kernel
 
 @dataclass
 class CaseRun:
-    """The cases of a row with arrays aligned to `align` bytes."""
+    """The results of a row's cases with arrays aligned to `align` bytes. left_out: cases that do not meet the row's
+    `when`; worst: the largest error; of_bound: the largest error as a part of its bound."""
 
     align: int
     cases: int = 0

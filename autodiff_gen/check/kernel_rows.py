@@ -23,7 +23,7 @@ def declarations(rows: Sequence[Kernel]) -> str:
 
 
 def table(rows: Sequence[Kernel], align: int = 0) -> str:
-    """C that defines `compare_rows`, and the only alignment of the arrays, 0 for all."""
+    """C that defines `compare_rows`. align: the only alignment of arrays that is tested, 0 for all."""
     lines = [f'#include "{DECLARATIONS}"', '#include "compare.h"', ""]
     lines += [f"void compare_{name}(const compare_row *row);" for name in sorted({row.name for row in rows})]
     for number, row in enumerate(rows):
@@ -57,7 +57,8 @@ def _function(name: str, number: int, body: str, more: str = "") -> list[str]:
 
 
 def _arrays(spec: KernelSpec) -> list[tuple[str, str]]:
-    """The arrays of a call: a letter of compare.h, and the name. A multiplier and a shift belong to a bias."""
+    """The arrays of a call, each as a letter of compare.h and a name. `multiplier` and `shift` are not among them: they
+    are stored with the bias."""
     kinds = {"float": "f", "int8_t": "b", "uint8_t": "u", "int32_t": "n"}
     found = []
     for p in (p for p in spec.params if p.is_pointer and p.name not in ("multiplier", "shift")):

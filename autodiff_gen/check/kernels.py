@@ -29,12 +29,12 @@ from ..targets.toolchain import install_hint
 from .kernel_report import CaseRun, line_of, read
 from .kernel_rows import DECLARATIONS, declarations, table
 
-_SECONDS = 60  # without a line of output: whole programs take 0.1 to 6, and 40 on a loaded machine
+_SECONDS = 60  # the longest wait for output: whole programs take 0.1 to 6 s, and 40 s on a loaded machine
 _ENDLESS = "does not end"
-_LARGE = 8192  # COMPARE_LARGE, floats of an array where there is RAM for sixteen
-_HOST = 32768  # COMPARE_HOST
-_LEVEL = "-O1"  # of `ref` and the cases: sooner compiled, and about as fast
-_ALIGNMENTS = (64, 16, 8, 4)  # of arrays.h; cores without FPU have only the last
+_LARGE = 8192  # COMPARE_LARGE: floats of an array on boards with RAM for 16 of them
+_HOST = 32768  # COMPARE_HOST: floats of an array on the host
+_LEVEL = "-O1"  # for `ref` and the cases: compiles faster than -O2, and runs about as fast
+_ALIGNMENTS = (64, 16, 8, 4)  # of arrays.h; cores without FPU test only the last
 # Feature of a core -> its header of intrinsics, which takes longer to parse than most sources to compile.
 _INTRINSICS = {"avx2": "immintrin.h", "mve": "arm_mve.h", "neon": "arm_neon.h"}
 
@@ -43,7 +43,8 @@ def test_kernels(backend: str, board: BoardSpec, compiler: str = "gcc") -> tuple
     """Compare a backend of the tree or a folder; returns one line per row of its table that the board's core can run,
     and whether all passed. `compiler`: of the board's toolchain, without its prefix.
 
-    Raises KernelError if it does not compile or link, ToolError if the board has no emulator.
+    Raises KernelError for `ref`, for a backend without kernels, and for one that does not compile or link; ToolError if
+    the board has no emulator, or a tool is missing.
     """
     if not board.is_host and board.qemu is None:
         raise ToolError(
@@ -153,8 +154,9 @@ class _Program:
         return [header], {*read}
 
     def _others(self) -> list[Path]:
-        """The objects that are the same for every backend. On the host they are the same for every width of vectors,
-        too, as `ref` gives the same bits: only the program's macros are left of the board's flags."""
+        """The objects of `ref`, the cases and the support code, which are the same for every backend. On the host they
+        are the same for every vector width, too: `ref` gives the same bits, so of the board's flags only macros of the
+        program are used."""
         compare, support = installation.kernels() / "compare", build_commands.support_sources(self.board)
         ref = replace(self.tables, backends=tuple(b for b in self.tables.backends if b is not self.tested))
         kernels, system = ref.include_dirs(), build_commands.include_dirs(self.board)
@@ -174,7 +176,7 @@ class _Program:
     def _cached(
         self, board: BoardSpec, sources: Sequence[Path], words: Sequence[str], include: Sequence[Path]
     ) -> list[Path]:
-        """The objects of sources, compiled with the flags of `board` unless they were before."""
+        """The objects of sources, compiled with the flags of `board`, or taken from the cache."""
         objects = Objects([self.compiler, *_flags(board), *words], include, self.board.id)
         return [objects.of(source) for source in sources]
 
@@ -251,7 +253,7 @@ class _Program:
 
 
 def _output(command: Sequence[str], folder: Path) -> tuple[str, int | None]:
-    """The output of a program, and its exit code; None if it was killed since it printed nothing for _SECONDS."""
+    """The output of a program, and its exit code; None if it was killed because it printed nothing for _SECONDS."""
     parts: list[bytes] = []
     code = None
     with subprocess.Popen(
@@ -268,7 +270,7 @@ def _output(command: Sequence[str], folder: Path) -> tuple[str, int | None]:
 
 
 def _flags(board: BoardSpec) -> list[str]:
-    """The board's flags without its name, which the program does not print, and without debug information. A kernel is
-    called as the contract says, not inlined at link time, since not every compiler can do that."""
+    """The board's flags without its name, which the program does not print, without debug information, and without
+    link-time optimisation, which not every compiler supports."""
     left_out = ("-g", "-flto", "-ffat-lto-objects", "-DAG_BOARD=")
     return [flag for flag in build_commands.compile_flags(board) if not flag.startswith(left_out)]

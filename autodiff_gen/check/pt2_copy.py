@@ -1,5 +1,6 @@
-"""A copy of a .pt2 file that PyTorch loads without executing code of the file: torch.export.load unpickles example
-inputs and tensors, calls any function of PyTorch that a node names, and evaluates expressions of sizes as Python."""
+"""A copy of a .pt2 file that torch.export.load reads without executing code of the file. The original would not be
+safe: torch.export.load unpickles its example inputs and tensors, calls any function of PyTorch that a node names, and
+evaluates expressions of sizes as Python."""
 
 from __future__ import annotations
 
@@ -19,13 +20,13 @@ from ..frontends.pytorch.pt2_entries import EXAMPLES, PICKLED, PROGRAM, in_archi
 from ..reading.archive import Archive
 from ..reading.json_text import parse
 
-# Operators in addition to the importer's: checks of sizes, and regions.
+# Allowed operators that the importer does not know: checks of sizes, and regions.
 _CHECKS = re.compile(
     r"aten\._assert\w*(\.\w+)?|aten\.sym_\w+(\.\w+)?|higher_order\.wrap_with_\w+|_operator\.(ge|gt|le|lt|eq|ne|and_)"
     r"|torch\.sym_(not|max|min|ite)",
     re.ASCII,
 )
-# The text of a sum of symbols, numbers and functions of sympy; calls of other functions would be executed.
+# The allowed text of an expression: symbols, numbers and functions of sympy. PyTorch would execute other calls, too.
 _FUNCTIONS = "Add|Mul|Pow|Integer|Rational|Max|Min|Mod|PythonMod|FloorDiv|CeilDiv|Eq|Ne|Lt|Le|Gt|Ge"
 _SYMBOL = r"Symbol\('[a-z]+\d+'(, [a-z]+=(True|False))*\)"
 _EXPRESSION = re.compile(rf"({_SYMBOL}|({_FUNCTIONS})\(|[su]\d+|\d+|[ +*/(),<>=-])*", re.ASCII)
@@ -33,7 +34,7 @@ _FOLDERS = ("data/weights/", "data/constants/")
 
 
 def safe_copy(path: Path) -> io.BytesIO:
-    """The copy. Raises ModelError for a file with operators, expressions or objects that no check needs."""
+    """The copy. Raises ModelError for a file with operators, expressions or objects that are not allowed."""
     made = io.BytesIO()
     with (
         Archive(path, path.name, ModelError, "archive of torch.export.save") as archive,
@@ -77,10 +78,10 @@ def _pickled(config: Any, name: str) -> set[str]:
 def _without_code(data: bytes, name: str) -> bytes:
     """A pickled tensor, or a dict of them, pickled anew. Raises ModelError for other data."""
     try:
-        if not data.startswith(b"PK"):  # of an archive: PyTorch 2.5 executes parts of older formats
+        if not data.startswith(b"PK"):  # not a zip archive: PyTorch 2.5 executes parts of older formats
             raise ValueError
         tensor = torch.load(io.BytesIO(data), weights_only=True)
-    except Exception:  # of pickles, of many kinds
+    except Exception:  # pickles raise errors of many kinds
         raise ModelError(f"{name} has a weight that is no tensor; save the file again") from None
     made = io.BytesIO()
     torch.save(tensor, made)
@@ -88,7 +89,8 @@ def _without_code(data: bytes, name: str) -> bytes:
 
 
 def _checked(program: Any, name: str) -> Any:
-    """The program without code of its guards. Raises ModelError."""
+    """The program without the code of its guards, and with only the metadata that checks read. Raises ModelError for
+    operators and expressions that are not allowed."""
     if type(program) is dict and program.get("guards_code"):
         program["guards_code"] = []
     for part in _objects(program):

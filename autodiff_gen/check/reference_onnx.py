@@ -1,5 +1,5 @@
-"""Ops for the reference implementation of ONNX: those that it lacks, and those that it computes in training mode or
-otherwise than ONNX says. Ops of onnxruntime's optimizer are computed by the ops of ONNX that they replace."""
+"""Ops for the reference implementation of ONNX: ops that it lacks, and ops that it computes in training mode or not as
+ONNX specifies. Ops of onnxruntime's optimizer are computed by the ops of ONNX that they replace."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def operators() -> list[Any]:
     of_onnx: dict[str, Callable[..., Any]] = {
         "BatchNormalization": _batch_norm,
         "Dropout": _dropout,
-        "Erfc": lambda x: np.asarray(np.vectorize(math.erfc)(x), x.dtype),  # as tf2onnx writes two
+        # tf2onnx writes Erfc and Expm1, which ONNX does not have.
+        "Erfc": lambda x: np.asarray(np.vectorize(math.erfc)(x), x.dtype),
         "Expm1": np.expm1,
         "LayerNormalization": _layer_norm,
         "SimplifiedLayerNormalization": _rms_norm,
@@ -176,7 +177,8 @@ CONTRIB: dict[str, Callable[..., Any]] = {
 
 
 def _loop() -> Any:
-    """The reference implementation joins what iterations return along its first axis; ONNX says along a new one."""
+    """Loop. The reference implementation joins the scan outputs of iterations along their first axis; ONNX specifies a
+    new axis."""
     from onnx.reference.ops import op_loop
 
     reference: Any = op_loop.Loop

@@ -30,8 +30,8 @@ def _full(size: Any, mean: float) -> Any:
     return torch.full(size, mean, dtype=torch.float64)
 
 
-# Operators that draw, without overload and without the underscore of in-place ones -> the function that computes the
-# mean.
+# Operators of random numbers -> the function that computes their mean. A name is without its overload; an in-place
+# operator has its own entry, or the entry without the underscore.
 MEANS = {
     "rand": lambda size, **_: _full(size, 0.5),
     "randn": lambda size, **_: _full(size, 0.0),
@@ -52,7 +52,8 @@ MEANS = {
 
 
 def loaded(file: Path | IO[bytes]) -> Any:
-    """The program of a file, with the weights of the file, in float64 and without dropout."""
+    """The program of a file as a module in float64, without dropout and with the means of random numbers. Raises
+    ModelError."""
     if not isinstance(file, Path):
         file.seek(0)
     given = safe_copy(file) if isinstance(file, Path) else file
@@ -76,8 +77,8 @@ def loaded(file: Path | IO[bytes]) -> Any:
 def reference_module(
     given: Any, tied: Mapping[str, str], views: Mapping[str, WeightView]
 ) -> Iterator[ReferenceModule]:
-    """The program of a file, or a module itself with all its hooks; the module is restored afterwards. tied: names of
-    weights -> the weight that each one is; views: the views of Program."""
+    """The program of a file, or a module itself with all its hooks; the module is restored afterwards. tied: the name
+    of a weight -> the name of the weight that it shares memory with; views: ImportedProgram.views."""
     if not isinstance(given, torch.nn.Module):
         module = loaded(given)
         share(module, tied, views)
@@ -91,14 +92,14 @@ def reference_module(
 
 
 class ReferenceModule:
-    """A module in float64, called, differentiated and trained as a user does. mode: entered while it runs."""
+    """A module in float64, called, differentiated and trained as a user does. mode: makes the context in which it
+    runs."""
 
     def __init__(self, module: Any, mode: Any = nullcontext) -> None:
         self.module, self.mode = module, mode
         self._start = {name: tensor.detach().clone() for name, tensor in self._states()}
 
     def outputs(self, inputs: Arrays) -> list[NDArray[Any]]:
-        """The results."""
         self._restore()
         return [t.detach().numpy() for t in self._results(inputs)]
 
@@ -140,7 +141,7 @@ class ReferenceModule:
         ]
 
     def _restore(self) -> None:
-        """Parameters and buffers as in the file, without gradients."""
+        """Reset parameters and buffers to their first values, without gradients."""
         for name, tensor in self._states():
             tensor.detach().copy_(self._start[name])
             tensor.grad = None
@@ -161,7 +162,7 @@ class ReferenceModule:
     def _running(self) -> Iterator[None]:
         """Raises ToolError for networks that PyTorch itself cannot run or differentiate."""
         before = torch.get_default_dtype()
-        torch.set_default_dtype(torch.float64)  # of tensors that the program creates
+        torch.set_default_dtype(torch.float64)  # for tensors that the program creates
         try:
             with self.mode():
                 yield
@@ -174,8 +175,9 @@ class ReferenceModule:
 
 
 def share(module: Any, tied: Mapping[str, str], views: Mapping[str, WeightView]) -> None:
-    """Let weights share memory again after a conversion to float64 or a file has separated them. tied: weights become
-    the weights that they equal; views: weights that show elements of others are computed from them before each call."""
+    """Let weights share memory again, after a conversion to float64 or a file separated them. A weight in `tied`
+    becomes the weight that it equals. A weight in `views`, which shows elements of another weight, is computed from it
+    before each call."""
     paths = dict(module.named_modules())
     hooks: dict[str, list[Any]] = {}  # of the weights that are computed
 
@@ -256,7 +258,8 @@ def _loss(results: Sequence[Any], targets: Sequence[NDArray[Any]]) -> Any:
 
 
 def _prepare(module: Any, node: Any) -> None:
-    """Floats of the program are float64; dropout is left out."""
+    """Change a node of the program: its floats become float64, dropout gets probability 0, and random numbers become
+    their mean."""
 
     def wider(given: Any) -> Any:
         return torch.float64 if given is torch.float32 else given

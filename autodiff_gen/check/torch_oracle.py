@@ -1,5 +1,5 @@
-"""Evaluate a graph op by op in PyTorch, and differentiate it by autograd: an independent backward pass. `floats` is the
-dtype of all floats: float64, or float32 to see the effect of rounding."""
+"""Evaluate a graph op by op in PyTorch, and differentiate it by autograd: an independent backward pass. `floats`: the
+dtype of all floats, float64, or float32 to see the effect of rounding."""
 
 from __future__ import annotations
 
@@ -43,9 +43,7 @@ def torch_values(
 
 @dataclass(frozen=True)
 class _Evaluation:
-    """n: the batch size. floats: the dtype of all floats."""
-
-    n: int
+    n: int  # the batch size
     floats: str
 
     def input_tensors(self, feeds: Mapping[Value, Any], variables: Sequence[Value]) -> dict[Value, Any]:

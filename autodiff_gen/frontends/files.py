@@ -11,7 +11,7 @@ from .imported.program import ImportedProgram
 
 # Suffix -> the module whose program_of(path) reads such files.
 READERS = {".onnx": "onnx.load", ".pt2": "pytorch.load"}
-# Suffix of files of others -> how to make one that is read.
+# Suffix of files that cannot be read -> how to make one that can.
 EXPORTS = {
     **dict.fromkeys((".h5", ".keras", ".tflite", ".pb"), "write an .onnx file with tf2onnx"),
     **dict.fromkeys(
@@ -27,7 +27,7 @@ _OF_A_SCRIPT = (
 
 
 def is_network(path: Path) -> bool:
-    """Whether a file is a network rather than a model file."""
+    """Whether a file is a network rather than a model file, by its suffix."""
     return path.suffix in READERS or path.suffix in EXPORTS
 
 

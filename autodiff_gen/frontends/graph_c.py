@@ -28,7 +28,7 @@ from ..passes.context import Context
 from ..targets.installation import __version__
 from .inline_c import header_files, static_functions
 
-_PRINTER = Printer({"ptrdiff_t": "intptr_t"})  # which needs no <stddef.h>
+_PRINTER = Printer({"ptrdiff_t": "intptr_t"})  # intptr_t needs no <stddef.h>
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class BufferRange:
 
     @property
     def at(self) -> c.Expr:
-        """Where it is, in C."""
+        """Its address, in C."""
         place = c.Binary("+", c.Name("buf"), c.Name(self.macro))
         return place if self.type.dtype.c == "float" else c.Cast(f"{self.type.dtype.c} *", place)
 
@@ -200,7 +200,7 @@ class GraphC:
         )
 
     def _copies(self, role: str) -> list[str]:
-        """The caller's code that sets the inputs, or the weights without initial values."""
+        """Lines for a comment: how the caller sets the inputs, or the weights without initial values."""
         chosen = [x for x in self.inputs if x.role == role and (role == "input" or x.data is None)]
         places = [self.homes[x.state] for x in chosen]
         return _columns(

@@ -21,8 +21,8 @@ _PART = re.compile(r';\n#include "([^"]+)"')  # a header that needs the definiti
 
 @dataclass(frozen=True)
 class Item:
-    """A top-level item of a C file with the comment above it; `name` is empty for an #if check, which is always
-    included.
+    """A top-level item of a C file with the comment above it; `name` is empty for an #if check, which is included with
+    any item of its file.
     """
 
     name: str
@@ -30,8 +30,8 @@ class Item:
 
 
 def header_files(kernels: Path) -> list[Path]:
-    """The headers in the folder of kernels whose items may be needed, in dependence order; those that are parts of the
-    files that include them are not among them."""
+    """The headers in the folder of kernels whose items may be needed, in dependence order, without headers that are
+    parts of the files that include them."""
     ref = kernels / "ref"
     parts = {ref / name for path in ref.glob("*.c") for name in _PART.findall(path.read_text("utf-8"))}
     return [kernels / "ag_shapes.h", *sorted({*ref.glob("*.h")} - parts), kernels / "ag_quantization.h"]
@@ -67,7 +67,7 @@ def items(path: Path) -> list[Item]:
     out: list[Item] = []
     comment: list[str] = []
     item: list[str] = []
-    inside = ""  # the kind of the current lines: "comment", "item", "check"
+    inside = ""  # the kind of the current lines: "comment", "item", "check"; empty between items
     for line in path.read_text(encoding="utf-8").splitlines():
         if not inside:
             if not line:

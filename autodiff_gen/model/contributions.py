@@ -1,4 +1,4 @@
-"""The contribution of a parameter to the training: the squares of its gradient, added up by channel.
+"""The contribution of each parameter to the training: the squares of its gradient.
 
 A step of gradient descent with a small rate lr decreases the loss by lr times the sum of the squares of the gradients
 of the parameters that train. The squares are means over calibration batches, at the first values of the parameters."""
@@ -24,9 +24,10 @@ from .model import Model
 def squares(
     everything: Model, states: Sequence[State], batches: Iterator[Mapping[str, Any]]
 ) -> dict[State, Any]:
-    """For each parameter the mean squares of its gradient, with respect to the numbers that it represents, f64 in its
-    logical shape. everything: the model in which they all train, as a whole; batches: arrays by the names of inputs and
-    targets. Raises ModelError where a gradient is not finite, ShapeError for wrong shapes."""
+    """For each parameter the squares of its gradient's elements, means over the batches: f64 in its logical shape. The
+    gradient of an 8-bit parameter is with respect to the real numbers that it represents. everything: the model in
+    which all these parameters train, with all channels; batches: arrays by the names of inputs and targets. Raises
+    ModelError if a gradient is not finite, ShapeError for wrong shapes."""
     module = dict(everything.stages)["differentiate"]
     entry = module.entries[0]
     names = [gradient_name(module.state(state)) for state in states]
@@ -51,7 +52,7 @@ def squares(
 
 
 def synthetic(model: Model) -> Iterator[dict[str, Any]]:
-    """Batches of normal numbers, and of classes or other integers that are equally likely."""
+    """Endless random batches: floats from the normal distribution; classes and other integers equally likely."""
     generator = np.random.default_rng(1)
     inputs = (*model.inputs, *model.targets)
     valid = valid_inputs(inputs, checks_of([model.loss]))

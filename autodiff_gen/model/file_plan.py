@@ -24,8 +24,8 @@ from .update_plan import MOST_TRIES, Proposal, propose
 
 
 class FilePlan:
-    """model, file: as they are without a plan; budget: bytes of state and arena together. Raises ModelError where there
-    is no budget, or no parameter of a network trains."""
+    """model, file: the model file as it is without a plan; budget: bytes of state and arena together. Raises ModelError
+    if there is no budget, or no parameter of a network trains."""
 
     tries = 0  # choices that were compiled
 
@@ -47,7 +47,7 @@ class FilePlan:
             )
 
     def propose(self, batches: Iterator[Mapping[str, Any]]) -> tuple[Proposal, Model]:
-        """The best choice for gradients of these batches, and the model that trains it."""
+        """The best choice for the gradients of these batches, and the model with this choice."""
         models: list[tuple[Program, Model]] = []
 
         def compiled(channels: Mapping[State, Channels | None]) -> tuple[Program, int]:
@@ -65,13 +65,13 @@ class FilePlan:
         return proposal, chosen
 
     def without_budget(self, model: Model) -> Program:
-        """The program of a choice that may take any memory."""
+        """The program of a model from `propose`, compiled without a limit of memory."""
         with doing(f"compiling {self._name} for {self._board.id}, without a budget"):
             return compile_model(model, self._name, self._kernels, self._board, UNLIMITED)
 
     def _load(self, channels: Mapping[str, Channels | None] | None) -> tuple[Model, LoadedFile, set[str]]:
-        """The model in which these parameters and channels train, None for all, the loaded file, and the names of its
-        parameters."""
+        """The model, the loaded file, and the names of the parameters of its networks. channels: the parameters that
+        train, by name, with their channels, None for all channels; None: all parameters train."""
         with training_only(channels) as selection:
             file = load_file(self._path)
         if not isinstance(file.made, Model):
@@ -79,7 +79,7 @@ class FilePlan:
         return file.made, file, selection.reached
 
     def _compiled(self, model: Model) -> tuple[Program, int]:
-        """The program, and the bytes that it leaves free, negative where it does not fit."""
+        """The program, and the bytes that it leaves free, negative if it does not fit."""
         rest = self._kernels, self._board, self._ram
         self.tries += 1
         with doing(

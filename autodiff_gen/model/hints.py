@@ -1,4 +1,4 @@
-"""How to fix errors that Python raises in a model file, as far as the call that raised them tells."""
+"""How to fix errors that Python raises in a model file, if the call that raised them shows it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..nn import Module
 from ..targets import installation
 from .model import Model
 
-# Arguments that NumPy calls otherwise than PyTorch.
+# Names of arguments in NumPy -> in PyTorch.
 OF_NUMPY = {"axis": "dim", "keepdims": "keepdim"}
 
 _WRONG_ARGUMENTS = re.compile(
@@ -30,13 +30,13 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The most similar of the known names, as the end of a message; empty where none is similar."""
+    """The end of a message, with the most similar of the known names; empty if none is similar."""
     near = difflib.get_close_matches(name, list(known), n=1)
     return f", did you mean {near[0]!r}?" if near else ""
 
 
 def hint(error: BaseException) -> str:
-    """The end of a message, with the fix for an error of Python; empty where no fix is known."""
+    """The end of a message, with the fix for an error of Python; empty if no fix is known."""
     if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
         return f"; run: {pip_install(error.name)}"
     if isinstance(error, FileNotFoundError) and _is_left_out(error.filename):
@@ -57,7 +57,7 @@ def hint(error: BaseException) -> str:
 
 
 def _is_left_out(file: object) -> bool:
-    """Whether a missing file is one of an example, in an installation without a checkout (pyproject.toml: exclude)."""
+    """Whether a missing file belongs to an example and is not in the installed package (pyproject.toml: exclude)."""
     root = installation.root()
     return (
         isinstance(file, str)
@@ -67,7 +67,8 @@ def _is_left_out(file: object) -> bool:
 
 
 def _is_of(error: BaseException, cls: type, text: str) -> bool:
-    """Whether an error has this text with the name of the class, and none of its frames another class of the name."""
+    """Whether the message of an error contains `text` with the class's name, and no frame has another class of that
+    name."""
     named = ({**f.f_globals, **f.f_locals}.get(cls.__name__, cls) for f, _ in _frames(error))
     return text.format(cls.__name__) in str(error) and all(found is cls for found in named)
 
@@ -82,7 +83,7 @@ def _of_arguments(error: BaseException, found: re.Match[str]) -> str:
         return ""
     try:
         known = list(inspect.signature(function).parameters)
-    except (TypeError, ValueError):  # of a function in C, which need not have one
+    except (TypeError, ValueError):  # a function in C may have no signature
         known = []
     if missing == "'dim'" and _is_own(function):
         return "; dim is the axis along which it is computed, such as dim=-1"
@@ -117,8 +118,8 @@ def _frames(error: BaseException) -> Iterator[tuple[FrameType, int]]:
 
 
 def _called(error: BaseException, name: str) -> Any:
-    """The function that the innermost frame called, if messages give it this name; None where only running the program
-    would tell."""
+    """The function that the innermost frame called, if messages give it this name; None if the source does not tell
+    it."""
     *_, (frame, instruction) = _frames(error)
     _, line, _, column = list(frame.f_code.co_positions())[instruction // 2]
     try:
@@ -140,13 +141,13 @@ def _value(expression: ast.expr, frame: FrameType) -> Any:
     if isinstance(expression, ast.Attribute):
         try:
             return getattr(_value(expression.value, frame), expression.attr)
-        except Exception:  # a property may raise any
+        except Exception:  # a property may raise any error
             return None
     return Value
 
 
 def _name_of(function: Any) -> str | None:
-    """The name in messages of a function, or of the method that a call of a class or an object runs."""
+    """The name in messages: of a function, or of the method that runs when a class or an object is called."""
     if isinstance(function, type):
         function = inspect.getattr_static(function, "__init__")
     elif not hasattr(function, "__qualname__"):

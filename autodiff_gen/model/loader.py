@@ -1,4 +1,4 @@
-"""Run a model file: its `model` or `functions`, and the files that it opened, which the build depends on."""
+"""Run a model file: returns its `model` or `functions`, and the files that it opened, which the build depends on."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def _recording_files() -> Iterator[set[str]]:
 
 
 def find_model(model: str) -> tuple[Path, str]:
-    """The model file and the model's name, for a path or an example's name. Raises ModelError if there is no such
-    file."""
+    """The model file and the model's name, for a path, a folder with a model.py, or the name of an example or
+    benchmark. Raises ModelError if there is no such file."""
     path = Path(model)
     if not path.is_file():
         examples = installation.examples()
@@ -90,10 +90,10 @@ def load_model(model: str) -> tuple[Model, str, list[str]]:
 
 
 class LoadedFile(NamedTuple):
-    """The result of running a model file. `made`: its Model or Functions; `files`: the sorted absolute paths of the
-    files that it opened, including imported modules; `samples`: its arrays by the names of inputs and targets, empty if
-    it has none; `names`: its global names; `batch`: its function from a training step, counted from 0, to the arrays of
-    inputs and targets."""
+    """The result of running a model file. `made`: its Model or Functions; `name`: the model's name; `files`: the sorted
+    absolute paths of the files that it opened, including imported modules; `samples`: its arrays by the names of inputs
+    and targets, empty if it has none; `names`: its global names; `batch`: its function from a training step, counted
+    from 0, to the arrays of inputs and targets, None if it has none."""
 
     made: Model | Functions
     name: str
@@ -167,7 +167,7 @@ def _of_network(path: Path) -> dict[str, Any]:
 
 
 def deps_json(files: Iterable[str | Path], kernels: Iterable[KernelSource] | None = None) -> str:
-    """The JSON list of a model's source files, and of the files of the kernels that it calls, for build tools."""
+    """JSON for build tools: a model's source files, and the objects of the kernels that it calls."""
     listed: dict[str, Any] = {"schema": 1, "files": sorted(str(f) for f in files)}
     if kernels is not None:
         listed["kernels"] = [source.object for source in kernels]

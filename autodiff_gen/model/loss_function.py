@@ -1,4 +1,4 @@
-"""A function of losses as the layer of nn that computes it, so that it has the layer's target."""
+"""Replace a loss function by the layer of nn that computes it: the layer tells which target the loss needs."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from .. import nn
 from ..errors import ModelError
 
-# Functions whose layers have other names.
+# Functions whose layers are not called as they are.
 NAMES = {"binary_cross_entropy": "BCELoss", "binary_cross_entropy_with_logits": "BCEWithLogitsLoss"}
 _PACKAGE = __name__.partition(".")[0]
 
 
 def layer_of(loss: Any) -> Any:
-    """The layer of `F.cross_entropy`, of autodiff_gen or of PyTorch, and of a functools.partial of it; another loss as
-    it is. Raises ModelError for a function of PyTorch that has no counterpart."""
+    """The layer for a loss function of autodiff_gen or PyTorch, such as `F.cross_entropy`, or for a functools.partial
+    of one; another loss is returned as it is. Raises ModelError for a function of PyTorch without a counterpart."""
     is_partial = isinstance(loss, functools.partial) and not loss.args
     function, options = (loss.func, loss.keywords) if is_partial else (loss, {})
     package, name = (getattr(function, a, None) or "" for a in ("__module__", "__name__"))

@@ -38,8 +38,8 @@ NO_INDEX = -100  # PyTorch's default of ignore_index; no u8 label equals it
 class Model:
     """Inputs, targets, outputs, a scalar loss and an optimizer, from which `train_step` and `predict` are generated.
 
-    outputs: name -> value that depends on inputs and parameters; `predict` returns them, and takes the inputs that they
-    depend on. Raises ModelError, GraphError or ShapeError, which name the input, parameter or output.
+    outputs: name -> value that depends only on inputs and parameters; `predict` returns them, and takes the inputs that
+    they depend on. Raises ModelError, GraphError or ShapeError, which name the input, parameter or output.
 
     schedule: one of optim.lr_scheduler, or of torch.optim.lr_scheduler over an optimizer of PyTorch; the device
     computes the learning rate of each step. Without one the learning rate is an argument of train_step.
@@ -121,11 +121,13 @@ class Model:
     ) -> Model:
         """A model with one input "x" of shape `input` (batch size first), one output "scores" and one target.
 
-        input: a shape; or an ag.Input, as of integers, or several in a list, which the network takes in this order.
-        loss: a layer of ag.nn or of torch.nn, F.cross_entropy or another function of them, or a function of (scores,
-        target). For losses over classes the target is
-        "label", the class indices u8[B], of scores [B, C, ...] u8[B, ...] (s32 for more than 256 classes, or if u8
-        cannot represent the loss's ignore_index); otherwise it is "target", of the scores' shape.
+        input: a shape; or an ag.Input, such as one of integers; or a list of several, which the network takes in this
+        order. loss: a layer of ag.nn or torch.nn; a loss function of ag.functional or PyTorch, such as F.cross_entropy;
+        or a function of (scores, target).
+
+        For a loss over classes the target is "label", the class indices: u8[B, ...] for scores [B, C, ...]. They are
+        s32 for more than 256 classes, or if u8 cannot represent the loss's ignore_index. For other losses the target is
+        "target", of the scores' shape.
         """
         single = isinstance(input, Value) or not any(isinstance(v, Value) for v in input)
         inputs: list[Any] = [input] if single else list(input)
@@ -251,17 +253,17 @@ class Model:
         return {alias: s.name for s, _ in self._states for alias in s.aliases}
 
     def entries(self, guard: str | None = "") -> list[Graph]:
-        """train_step, accumulate and apply where requested, predict, and predict_averaged where there are averages;
-        `guard` replaces the model's."""
+        """train_step, accumulate and apply if the model has them, predict, and predict_averaged with `ema`. `guard`
+        replaces the model's."""
         guard = self.guard if guard == "" else guard
         found = self.stages[-1][1].entries
         return [with_guard(g, guard) if g.updates else g for g in found]
 
     def on_host(self, kernels: str = "ref", ram: int | Mapping[str, int] | None = None) -> Trainer:
         """The model's generated C compiled for the host, as a Python object with train_step, predict, state_dict, save
-        and load. `kernels`: backends by priority; `ram`: as for a board, the bytes that parameters, optimizer state and
-        arena may take together, or the bytes of each region of memory by name, the main region first: {"sram": 96 <<
-        10, "ccm": 64 << 10}. Raises PlanError if they need more."""
+        and load. `kernels`: backends by priority; `ram`: the bytes that parameters, optimizer state and arena may take
+        together, or the bytes of each memory region by name, the main region first: {"sram": 96 << 10, "ccm": 64 <<
+        10}. Raises PlanError if they need more."""
         from ..host.trainer import host_trainer
 
         return host_trainer(self, kernels=kernels, ram=ram)

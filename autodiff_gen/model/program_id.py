@@ -2,10 +2,10 @@
 
 Two programs have the same identifier if they compute the same numbers from the same inputs, states and learning rate:
 operations, attributes, constants, shapes and dtypes, the loss, the optimizer's rule with its numbers (momentum, weight
-decay, limits of clipping), the schedule, and which parameters are frozen. Not in it are learning rates, which are set
-at run time; batch, board, kernels, RAM and the options guard, split and restore_after, which change no number; the
-values of parameters; and names of values inside the network. It is in the generated header (`NET_PROGRAM`), in
-checkpoints, and in the reply to HELLO (docs/store.md, docs/link.md).
+decay, limits of clipping), the schedule, the option accumulate, and which parameters are frozen. Not in it are learning
+rates, which are set at run time; batch, board, kernels, RAM and the options guard, split and restore_after, which
+change no number; the values of parameters; and names of values inside the network. It is in the generated header
+(`NET_PROGRAM`), in checkpoints, and in the reply to HELLO (docs/store.md, docs/link.md).
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def of_model(step: Graph, predict: Graph, training: Training, states: Sequence[t
 
 
 def _expanded(graph: Graph, context: Context) -> Graph:
-    """The graph without shorthands, such as the derivative that a loss states: the loss has the same program without
-    it."""
+    """The graph with each shorthand expanded, since a program has the same identifier without it. For example, a loss
+    that states its derivative becomes the plain loss."""
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
         lower = node.op.lower
@@ -53,8 +53,8 @@ def _expanded(graph: Graph, context: Context) -> Graph:
 
 
 def _updates(training: Training) -> Graph:
-    """The optimizer as an entry: gradients in, new states out. All groups have the same learning rate, an input or the
-    schedule's for a base of 1."""
+    """The optimizer as an entry: gradients in, new states out. All groups get the same learning rate, so that learning
+    rates are not in the identifier: an input, or the schedule's rate for a base of 1."""
     rate = training.optimizer.lr if training.schedule is None else 1.0
     groups = [replace(g, options={**g.options, "lr": rate}) for g in training.groups]
     gradients = [

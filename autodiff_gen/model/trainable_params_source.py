@@ -9,12 +9,12 @@ from ..ir.graph import State
 from ..nn import Module
 from .update_plan import ParameterRow, chosen_channels
 
-NETWORK = "net"  # the name in the lines of a network that has no name in the model file
+NETWORK = "net"  # the name that the lines give a network without a name in the model file
 
 
 def trainable_params_source(rows: Sequence[ParameterRow], names: Mapping[str, Any]) -> list[str]:
-    """Lines after which these parameters train; `names`: the global names of the model file. The lines belong between
-    the network and the model that is built from it."""
+    """Lines that let the parameters of `rows` train as the rows say; `names`: the global names of the model file. The
+    lines belong after the network, and before the model that is built from it."""
     found = _expressions(names, [row.state for row in rows])
     roots = dict.fromkeys(root for root, _ in found.values())
     lines = [f"{root}.requires_grad_(False)" for root in roots]

@@ -1,7 +1,7 @@
 """An estimate of the memory that the training of each parameter costs: its state, and the values of the forward pass
 that its gradient needs.
 
-The estimate selects the parameters that are worth trying; the compiler tells the memory that a choice takes.
+The estimate selects the choices to compile; the compiler then tells the memory that a choice takes.
 """
 
 from __future__ import annotations
@@ -29,11 +29,13 @@ MASK_BITS = 8  # a byte stores a mask of 8 elements
 
 @dataclass(frozen=True)
 class Costs:
-    """bytes[v]: the bytes of a stored value of the forward pass. path[p, v]: whether v is read on the way to the
-    gradient of parameter p by operations that other gradients share; own[p, v]: whether operations that only p needs
-    read v. For example, the product that gives the gradient of p reads the layer's input; if part of the channels
-    trains, only these channels. state[p]: bytes of parameter p and of its optimizer state, if all of it trains.
-    working[p]: the most bytes that an operation on the way to the gradient of p reads and writes of gradients."""
+    """The costs of parameters p, by stored values v of the forward pass.
+
+    bytes[v]: the bytes of v. path[p, v]: 1 if operations that the gradient of p shares with other gradients read v.
+    own[p, v]: 1 if operations that only the gradient of p needs read v. For example, the product that gives the
+    gradient of p reads the layer's input; if only a part of the channels trains, it reads only that part. state[p]: the
+    bytes of p and of its optimizer state, if all of p trains. working[p]: the most bytes of gradients that one
+    operation of the gradient of p reads and writes."""
 
     bytes: Any
     path: Any
@@ -42,20 +44,20 @@ class Costs:
     working: Any
 
     def more(self, kept: Any, part: float) -> tuple[Any, Any]:
-        """For each parameter, the bytes of the forward pass that have to be kept in addition to `kept` if part of its
-        channels trains: on its path, and for its own operations. kept[v]: bytes."""
+        """For each parameter the bytes of the forward pass that must be kept in addition to `kept` if a part of its
+        channels trains: for shared operations, and for its own. kept[v]: the bytes of v that are kept already."""
         whole = self.path @ np.maximum(self.bytes - kept, 0)
         return whole, self.own @ np.maximum(part * self.bytes - kept, 0)
 
     def with_kept(self, kept: Any, p: int, part: float) -> Any:
-        """The bytes of the forward pass that are kept after part of a parameter's channels is added."""
+        """`kept` after a part of the channels of parameter `p` is added."""
         kept = np.maximum(kept, self.path[p] * self.bytes)
         return np.maximum(kept, self.own[p] * part * self.bytes)
 
 
 def costs(everything: Model, states: Sequence[State], backends: Backends) -> Costs:
-    """The costs of the parameters `states`, which all train in `everything`. A parameter's cone is its gradient's: its
-    update may read the gradients of all others, as clipping by their norm does."""
+    """The costs of the parameters `states`, which all train in `everything`. The operations of a parameter are those of
+    its gradient, not of its update: an update may read all gradients, for example to clip by their norm."""
     stages = dict(everything.stages)
     known, stored = stages["differentiate"], everything.stages[-1][1]
     step: Graph = known.entries[0]
@@ -94,8 +96,8 @@ def _late_nodes(v: Value) -> list[Node]:
 
 
 def _working(node: Node) -> int:
-    """The bytes of the gradients that an operation of the backward pass, not one element by element, reads and
-    writes."""
+    """The bytes of gradients that an operation of the backward pass reads and writes; 0 for an elementwise
+    operation."""
     if isinstance(node.op.lower, Elementwise | Pick | View):
         return 0
     values = {base(v) for v in (*node.operands, *node.results) if is_late(base(v).node.origin)}
@@ -103,15 +105,15 @@ def _working(node: Node) -> int:
 
 
 def _kept(node: Node) -> list[tuple[Value, bool]]:
-    """The values of the forward pass that a node of the backward pass reads, and whether it reads only a mask of
-    them."""
+    """The stored values of the forward pass that a node of the backward pass needs, each with whether the node needs
+    only a mask of it."""
     is_mask = isinstance(node.op.lower, Elementwise) and node.results[0].type.dtype.kind == "b"
     early = [u for u in node.operands if not is_late(u.node.origin)]
     return [(v, is_mask) for v in _sources(early)]
 
 
 def _sources(values: Sequence[Value]) -> list[Value]:
-    """The stored values that these are computed of element by element."""
+    """The stored values from which these are computed element by element."""
     pending, found = list(values), dict[Value, None]()
     seen = set(pending)
     while pending:

@@ -2,9 +2,9 @@
 
 The rule: begin with nothing. Among all parameters and fractions that an estimate of the memory admits, take the one
 that adds most to the squares of the gradients (model/contributions.py) for each byte that it adds
-(model/update_costs.py). Repeat until none is admitted. The compiler plans this choice with the budget. The next time
-the estimate may be larger by the bytes that the program leaves free, or must be smaller by the bytes that it exceeds
-the budget. The best choice that fits is proposed.
+(model/update_costs.py). Repeat until none is admitted. The compiler plans this choice with the budget. The limit of the
+next estimate is larger by the bytes that the program leaves free, or smaller by the bytes that it exceeds the budget.
+The best choice that fits is proposed.
 
 Lin et al. 2022, "On-Device Training Under 256KB Memory", choose by contribution within a memory constraint too; they
 measure the accuracy after training only one layer, for each layer, and search by evolution.
@@ -28,14 +28,14 @@ FRACTIONS = (1 / 8, 1 / 4, 1 / 2, 1.0)
 MOST_TRIES = 5  # programs that are compiled to find the best choice that fits: a limit of time
 
 NOISE = 1e-10  # of all squares: rounding errors of gradients that are 0, such as of a bias before a BatchNorm
-CLOSE = 50  # a choice that leaves no more than this part of the budget free is close enough: a limit of time
+CLOSE = 50  # a choice that leaves less than 1 / CLOSE of the budget free is close enough: a limit of time
 
 
 @dataclass(frozen=True)
 class ParameterRow:
-    """A parameter. fraction: of its channels, 0 where it does not train, 1 where it does as a whole; bytes: its state,
-    and the values of the forward pass that it keeps and the parameters chosen before it do not; share: its part of the
-    squares of all gradients when it trains as a whole, of 1."""
+    """A parameter. fraction: the part of its channels that trains, 0 to 1; bytes: its state, and the values of the
+    forward pass that are kept for it and not for parameters chosen before; share: the part that its gradient has of the
+    squares of all gradients, 0 to 1."""
 
     state: State
     fraction: float
@@ -45,7 +45,7 @@ class ParameterRow:
 
 @dataclass(frozen=True)
 class Proposal:
-    """rows: in the order of the model; program: compiled with the budget."""
+    """rows: in the order of the model; program: compiled with the budget; tried: the number of compiled choices."""
 
     rows: Sequence[ParameterRow]
     program: Program
@@ -54,14 +54,14 @@ class Proposal:
 
 @dataclass(frozen=True)
 class _Choice:
-    """fractions, bytes: by the number of the parameter, 0 where it does not train."""
+    """fractions, bytes: for each parameter as in ParameterRow, 0 if it does not train."""
 
     fractions: Sequence[float]
     bytes: Sequence[float]
 
 
 def chosen_channels(state: State, fraction: float) -> Channels | None:
-    """The channels of a fraction, None for all of them."""
+    """The channels that a fraction of them means; None for all."""
     if fraction == 1 or state.channel_axis is None:
         return None
     return Channels(state.channel_axis, fraction)
@@ -74,8 +74,8 @@ def propose(
     budget: int,
     compiled: Callable[[Mapping[State, Channels | None]], tuple[Program, int]],
 ) -> Proposal:
-    """The best choice that fits. compiled: the program that trains these parameters and channels, by a compiler that
-    knows the budget, and how many bytes it leaves free. Raises PlanError where no parameter can train."""
+    """The best choice that fits. compiled: returns the program that trains these parameters and channels, planned for
+    the budget, and the bytes that it leaves free. Raises PlanError if no parameter can train."""
     gains = _gains(states, squares)
     if not any(of[1.0] for of in gains):
         raise PlanError("plan: all gradients are 0 for the calibration data; give other data with --data")
@@ -84,7 +84,7 @@ def propose(
     low, high, limit, least = 0.0, float("inf"), float(budget), _least(gains, costs)
     while (
         len(programs) < MOST_TRIES
-    ):  # `low` is the largest limit that was kept, `high` the smallest that was not
+    ):  # low: the largest limit whose program fits; high: the smallest limit whose program does not.
         choice = _choice(gains, costs, max(limit, least))
         key = tuple(choice.fractions)
         if key in programs:
@@ -122,8 +122,8 @@ def _nothing_fits(states: Sequence[State], programs: Mapping[tuple[float, ...], 
 
 
 def _gains(states: Sequence[State], squares: Mapping[State, Any]) -> list[dict[float, float]]:
-    """For each parameter the sum of the squares by fraction, 0 where the sum is rounding errors; a parameter without
-    channels has only the fraction 1."""
+    """For each parameter: fraction -> the sum of the squares of the chosen channels, 0 if the sum is only rounding
+    errors. A parameter without channels has only the fraction 1."""
     found: list[dict[float, float]] = []
     for state in states:
         axis, values = state.channel_axis, squares[state]
@@ -142,7 +142,7 @@ def _gains(states: Sequence[State], squares: Mapping[State, Any]) -> list[dict[f
 
 
 def _choice(gains: Sequence[Mapping[float, float]], costs: Costs, limit: float) -> _Choice:
-    """Parameters and fractions: repeatedly the choice that adds most for each byte, while the estimate is within the
+    """Parameters and fractions: repeatedly take the one that adds most for each byte, while the estimate is within the
     limit."""
     kept, states, working = np.zeros(len(costs.bytes)), 0.0, 0.0
     now, sizes = [0.0] * len(gains), [0.0] * len(gains)
@@ -171,7 +171,7 @@ def _choice(gains: Sequence[Mapping[float, float]], costs: Costs, limit: float) 
 
 
 def _least(gains: Sequence[Mapping[float, float]], costs: Costs) -> float:
-    """The limit that admits one parameter, or a fraction of it."""
+    """The smallest limit that admits one parameter, or a fraction of it."""
     found = []
     for part in FRACTIONS:
         path, own = costs.more(np.zeros(len(costs.bytes)), part)

@@ -31,9 +31,9 @@ DAMAGED = (
 
 
 class Archive:
-    """The entries of an archive by name. name: of the file, for messages; what: the expected kind of file; around: the
-    archive that has it as an entry, whose size the limits are for. Raises an error of `kind` for a file that is no
-    archive, has two entries of one name, or declares more than the limits allow."""
+    """The entries of an archive by name. name: the file's name in messages; what: the expected kind of file; around:
+    the archive that has this one as an entry: limits then grow with its size. Raises an error of `kind` for a file that
+    is no archive, has an entry without a name or two of one name, or declares more than the limits allow."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Archive:
         return self._zip.namelist()
 
     def declared(self, entry: str) -> int:
-        """The number of bytes of an entry, as the archive says; `read` gives no others."""
+        """The number of bytes that the archive declares for an entry; `read` rejects an entry of another size."""
         return self._zip.getinfo(entry).file_size
 
     def read(self, entry: str, limit: Limit | None = None) -> bytes:
@@ -108,5 +108,5 @@ class Archive:
         return content
 
     def read_text(self, entry: str) -> bytes:
-        """The bytes of an entry that holds text, whose values need more memory than its bytes."""
+        """The bytes of an entry of text, within the limit of text: parsed values need more memory than the text."""
         return self.read(entry, TEXT)

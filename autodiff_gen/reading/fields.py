@@ -11,7 +11,7 @@ INTEGER = 1 << 63  # no integer is larger in magnitude
 
 
 class Malformed(ValueError):
-    """A field that is missing, or of another type; the text says which."""
+    """A value of the wrong type, such as a missing field; the message names it."""
 
 
 def field(entry: Any, name: str, kind: type[T]) -> T:
@@ -23,7 +23,7 @@ def field(entry: Any, name: str, kind: type[T]) -> T:
 
 
 def text(value: Any, what: str) -> str:
-    """A text of usual length."""
+    """A text of at most LONGEST characters."""
     if type(value) is not str or len(value) > LONGEST:
         raise Malformed(f"{what} is {_named(value)}, not a short text")
     return value
@@ -44,14 +44,14 @@ def each(value: Any, what: str, read: Callable[[Any], T]) -> tuple[T, ...]:
 
 
 def only(entry: Any, what: str) -> tuple[str, Any]:
-    """The one field of an object that says its kind by its name."""
+    """The name and the value of the only field of an object; the name says the object's kind."""
     if type(entry) is not dict or len(entry) != 1:
         raise Malformed(f"{what} is {_named(entry)}, not an object with one field")
     return next(iter(entry.items()))
 
 
 def objects(entry: Any, name: str) -> Iterator[Mapping[str, Any]]:
-    """The objects of a list."""
+    """The objects in a field that is a list."""
     listed: Sequence[Any] = field(entry, name, list)
     for item in listed:
         if type(item) is not dict:

@@ -9,8 +9,8 @@ from ..errors import AutodiffError, quoted
 
 
 def parse(data: bytes, name: str, kind: type[AutodiffError], unique: bool = True) -> Any:
-    """The values of a JSON text. Raises an error of this kind for a text that is none, nests too deeply, or has a key
-    twice in one object. unique: whether that is checked, which takes as long as all the rest."""
+    """The value of a JSON text. Raises an error of this kind for a text that is not JSON, nests too deeply, or, with
+    `unique`, has a key twice in one object; `unique` doubles the time."""
     try:
         return json.loads(data, object_pairs_hook=_unique if unique else None)
     except RecursionError:

@@ -1,5 +1,5 @@
-"""Limits of the memory and work that a file may cause. They grow with the size of the file, and AUTODIFF_LIMITS raises
-all of them."""
+"""Limits of the memory and work that a file may cause. AUTODIFF_LIMITS raises all of them; those with `per_byte` grow
+with the size of the file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Limit:
     per_byte: float = 0.0
 
     def most(self, size: int = 0) -> int:
-        """The limit for a file of this size. Raises ToolError for a value of OPTION that is no factor."""
+        """The limit for a file of this size. Raises ToolError for a wrong value of the environment variable OPTION."""
         return int((self.least + self.per_byte * size) * _factor())
 
     def check(self, wanted: int, name: str, kind: type[AutodiffError], size: int = 0) -> None:
@@ -38,7 +38,7 @@ MEMORY = Limit("bytes of memory", 256 << 20, 4)
 PROCESS = Limit("bytes of memory", 1280 << 20, 16)  # while a file is read and imported
 TEXT = Limit("bytes of text", 32 << 20, 1)  # of JSON, whose values are about 20 times as large in memory
 ENTRIES = Limit("entries", 100_000)  # of an archive
-NODES = Limit("operations", 20_000, 0.02)  # after loops and functions are written out
+NODES = Limit("operations", 20_000, 0.02)  # after loops are unrolled and functions inlined
 DEPTH = Limit("levels of nested parts", 64)
 
 
@@ -56,7 +56,7 @@ def _factor() -> float:
 
 
 def _needed(wanted: int, most: int) -> str:
-    """The factor that allows it."""
+    """The factor that allows `wanted`, "..." where none does."""
     return f"{math.ceil(wanted * _factor() / most)}" if wanted < most * 1_000_000 else "..."
 
 

@@ -13,8 +13,8 @@ from .limits import OPTION, PROCESS
 
 @contextlib.contextmanager
 def limited_memory(name: str, kind: type[AutodiffError], size: int = 0) -> Iterator[None]:
-    """Raises an error of this kind where the block needs more memory than PROCESS allows for a file of this size. On
-    Linux; elsewhere only the system limits the memory."""
+    """Raises an error of this kind if the block needs more memory than PROCESS allows for a file of this size. It sets
+    a limit only on Linux."""
     try:
         with _limit(PROCESS.most(size)):
             yield

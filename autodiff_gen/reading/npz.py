@@ -26,12 +26,12 @@ _LAST_CHARACTER = 0x10FFFF
 
 def load_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
     """The arrays of an .npz file by name, for `load_state_dict`. Nothing in the file is executed. Raises DataError for
-    a file that is missing or damaged, has two arrays of one name, or arrays of other elements than numbers and bool."""
+    a file that is missing or damaged, has two arrays of one name, or has elements other than numbers and bool."""
     return read_npz(Path(path), DataError)
 
 
 def npz_of(arrays: Mapping[str, Any]) -> bytes:
-    """Arrays as an .npz file, whatever their names: np.savez takes some for its own arguments."""
+    """Arrays as an .npz file. Unlike np.savez it allows all names: np.savez has arguments of some names."""
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
         for name, array in arrays.items():
@@ -43,8 +43,9 @@ def npz_of(arrays: Mapping[str, Any]) -> bytes:
 def read_npz(
     path: Path, kind: type[AutodiffError], elements: str = NUMBERS, what: str = ""
 ) -> dict[str, NDArray[Any]]:
-    """The arrays of an .npz file by name. Raises an error of this kind for a file that is none, is damaged, has two
-    arrays of one name, or arrays of other elements than `elements`. `what`: the first word of the message."""
+    """The arrays of an .npz file by name. Raises an error of this kind for a file that is no .npz file, is damaged, has
+    two arrays of one name, or arrays of other dtypes. `elements`: the allowed kinds of dtypes; `what`: text before the
+    path in messages."""
     name_of_file = f"{what}{path}"
     with Archive(path, name_of_file, kind, "file of np.savez") as archive:
         arrays: dict[str, NDArray[Any]] = {}
@@ -82,7 +83,7 @@ def _array(data: bytes, place: str, kind: type[AutodiffError], kinds: str) -> ND
         raise kind(f"{place} has {held:,} bytes, its shape needs {wanted:,}; copy or save the file again")
     elements = np.frombuffer(data, dtype, offset=stream.tell())
     if dtype.kind == "b":
-        elements = elements.view(np.uint8) != 0  # a byte above 1 is no bool of NumPy
+        elements = elements.view(np.uint8) != 0  # NumPy expects the bytes of bools to be 0 or 1
     if dtype.kind == WORDS and elements.view(dtype.str[0] + "u4").max(initial=0) > _LAST_CHARACTER:
         raise kind(f"{place} has words of unknown characters; write it by np.savez")
     return np.array(elements.reshape(shape, order="F" if by_columns else "C"))

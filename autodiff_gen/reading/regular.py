@@ -20,8 +20,8 @@ _KINDS = {
 
 
 def open_regular(path: Path, kind: type[AutodiffError], what: str = "") -> BufferedReader:
-    """The file, opened for reading. Raises an error of this kind if it is missing, or no regular file. `what`: the
-    first word of the message."""
+    """The file, opened for reading. Raises an error of this kind if it is missing, or no regular file. `what`: text
+    before the path in messages."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except OSError as error:
@@ -45,8 +45,8 @@ def read_bytes(path: Path, kind: type[AutodiffError], limit: Limit | None = None
 
 
 def read_text(path: Path, kind: type[AutodiffError], limit: Limit | None = None) -> str:
-    """The text of a file in UTF-8; a mark of the byte order at its begin is left out, as editors of Windows write one.
-    Raises an error of this kind as `read_bytes` does, and for other encodings."""
+    """The text of a file in UTF-8, without a byte order mark, which editors of Windows write. Raises an error of this
+    kind as `read_bytes` does, and for other encodings."""
     try:
         return read_bytes(path, kind, limit).decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -1,5 +1,5 @@
-"""Read tensors by name that torch.save wrote (.pt, .pth): the pickle is interpreted here, and only tensors are made of
-it; nothing is called, and PyTorch is not needed."""
+"""Read tensors by name from files of torch.save (.pt, .pth), without PyTorch. This module interprets the pickle: it
+makes only tensors and calls nothing in the file."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class _Tensor(NamedTuple):
 
 
 class SavedTensor(NamedTuple):
-    """A tensor of a file: bfloat16 as float32. type: of its storage, as "Float"; place: the storage and the place in
-    it, equal for tensors that share memory."""
+    """A tensor of a file; bfloat16 is converted to float32. type: the type of its storage, such as "Float"; place: the
+    storage, and offset, shape and strides in it, equal for tensors that show the same elements."""
 
     array: NDArray[Any]
     type: str
@@ -65,15 +65,15 @@ class _Mark:
 
 
 class _Rejected(Exception):
-    """A pickle of other things than a state_dict."""
+    """A pickle with other objects than tensors by name; the message continues "it"."""
 
 
 STATE_DICT = "save it by torch.save(model.state_dict(), ...)"
 
 
 def read_torch_state(path: Path, kind: type[AutodiffError]) -> dict[str, NDArray[Any]]:
-    """The arrays of a state_dict by name. Raises an error of this kind for a file that is none, is damaged, or has
-    other objects."""
+    """The arrays of a state_dict by name. Raises an error of this kind for a file that is no state_dict, is damaged, or
+    has complex tensors."""
     with Archive(path, str(path), kind, "file of torch.save (PyTorch 1.6 or later)") as archive:
         arrays = {}
         for name, tensor in saved_tensors(archive, kind, STATE_DICT).items():
@@ -86,8 +86,8 @@ def read_torch_state(path: Path, kind: type[AutodiffError]) -> dict[str, NDArray
 
 
 def saved_tensors(archive: Archive, kind: type[AutodiffError], instead: str) -> dict[str, SavedTensor]:
-    """The tensors by name of an archive of torch.save. instead: what to do with other archives. Raises an error of this
-    kind for an archive that is damaged, or has other objects."""
+    """The tensors of an archive of torch.save by name. instead: the end of messages, which says how to save the file.
+    Raises an error of this kind for an archive that is damaged, or has other objects."""
     where = archive.name
     names = list(archive.names())
     pickles = [name for name in names if name.endswith("data.pkl")]
@@ -146,7 +146,7 @@ def _array(tensor: _Tensor, data: bytes, is_big: bool) -> NDArray[Any] | None:
 
 
 class _Pickle:
-    """The value of a pickle whose only objects are dicts and tensors."""
+    """Interprets a pickle of dicts and tensors. Raises _Rejected for other objects."""
 
     def __init__(self, data: bytes) -> None:
         self._stack: list[Any] = []

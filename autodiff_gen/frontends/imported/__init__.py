@@ -1,5 +1,5 @@
-"""The common part of all importers: the list of calls that they produce, and its conversion to a module and a folder to
-keep."""
+"""The common part of all importers: the list of calls that they produce, and its conversion to a module and to a folder
+with a model file."""
 
 from .folder import write_folder as write_folder
 from .network import network as network

@@ -1,5 +1,5 @@
-"""The statements of a forward method: calls in order, and names of variables that follow only from their use, so that
-equal modules have equal texts."""
+"""The statements of a forward method: calls in order. The names of variables depend only on their use, so that equal
+modules have equal texts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LETTERS = "xyzuvwabcdefghijklmnopqrst"
 
 @dataclass(frozen=True)
 class Statement:
-    """results = text of the operands."""
+    """`results = text`. text: gives the text for a function that writes an operand."""
 
     operands: list[ValueRef | WeightRef]
     results: Names
@@ -35,8 +35,8 @@ class Statement:
 
 @dataclass
 class ForwardScope:
-    """The module whose forward is written. access: (path from, path to) -> Python text; is_module: whether a path is
-    called as a module, else its items are part of this forward."""
+    """The module whose forward is written. access: (path from, path to) -> Python text; is_module: whether the module
+    at a path can be called. If not, `statements` raises Inline."""
 
     path: str
     program: ImportedProgram
@@ -82,7 +82,7 @@ class ForwardScope:
         )
 
     def own(self, ref: WeightRef) -> str:
-        """A weight of this module, of one inside, or a constant."""
+        """Python text of a weight of this module or of one inside, or of a constant."""
         if self.program.weights[ref.name].role == CONSTANT:
             return f"constants[{literal(ref.name)}]"
         return member(self.access(self.path, owner(ref.name)), ref.name.rpartition(".")[2])
@@ -132,7 +132,7 @@ class ForwardScope:
 
 
 class _Variables:
-    """A value gets the name that was released last, so that a chain of calls is written with one variable."""
+    """Names of variables. A value gets the name that was released last, so that a chain of calls needs one variable."""
 
     def __init__(self) -> None:
         self.of: dict[ValueRef | WeightRef, str] = {}

@@ -1,4 +1,4 @@
-"""Write an imported network as a folder to keep: model.py, weights.npz, and constants.npz where it has constants."""
+"""Write an imported network to a folder: model.py, weights.npz, and constants.npz if it has constants."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .source import network_source
 from .text import literal
 from .tree import checked
 
-IMPORTED = ", imported by autodiff-gen."  # the first words after the name of the file
+IMPORTED = ", imported by autodiff-gen."  # follows the name of the imported file in model.py
 HEAD = '''"""{name}{imported} The model at the end is yours to edit: loss, optimizer, batch;
 net.MODULE.requires_grad_(False) freezes a module, as in PyTorch."""
 
@@ -63,9 +63,9 @@ model = ag.Model(inputs=[{names}], targets=[], outputs={{"loss": loss}}, loss=lo
 def write_folder(
     program: ImportedProgram, name: str, folder: Path, weights_only: bool = False, force: bool = False
 ) -> list[Path]:
-    """Write the files; returns their paths. A model.py with another text, which somebody may have edited, stays as it
-    is: nothing is written, unless `force`. weights_only: model.py is not written, and the network must have the weights
-    of the one before, by name and shape. Raises ToolError."""
+    """Write the files; returns their paths. Raises ToolError, and writes nothing, if model.py has another text, which
+    somebody may have edited, unless `force`. weights_only: model.py is not written; raises ToolError unless the weights
+    have the names and shapes of the files in the folder."""
     text, program, _ = checked(name, partial(network_source, scores_of(program)))
     weights, constants = arrays(program)
     model = checked(name, lambda: (model_text(program), None))[0]
@@ -95,18 +95,19 @@ def write_folder(
 
 
 def in_a_docstring(name: str) -> str:
-    """The name of a file without characters that end a text or begin an escape."""
+    """The name of a file without characters that end a docstring or begin an escape."""
     return "".join(c if c.isprintable() and c not in '"\\' else "_" for c in name)
 
 
 def _first_difference(text: str, source: str) -> int:
-    """The first line in which two texts differ, from 1, apart from the name of the imported file; otherwise 0."""
+    """The number, from 1, of the first line in which two texts differ other than by the name of the imported file; 0 if
+    there is none."""
     pairs = zip_longest(*(t.partition(IMPORTED)[2].split("\n") for t in (text, source)))
     return next((k for k, (one, other) in enumerate(pairs, 1) if one != other), 0)
 
 
 def _check_weights(files: Mapping[str, Arrays], folder: Path) -> None:
-    """Raises ToolError unless the files in the folder have the same names and shapes."""
+    """Raises ToolError unless the files in the folder have arrays of the same names and shapes."""
     for file, held in files.items():
         try:
             shapes = {name: array.shape for name, array in read_npz(folder / file, ToolError).items()}
@@ -120,8 +121,8 @@ def _check_weights(files: Mapping[str, Arrays], folder: Path) -> None:
 
 
 def scores_of(program: ImportedProgram) -> ImportedProgram:
-    """The program as a loss reads it: without results that are labels beside one of floats, and without a softmax at
-    its end, [batch, classes], which the cross-entropy of a model contains."""
+    """The program for a loss. If it has one result of floats, other results, such as labels, are left out. A softmax of
+    [batch, classes] at its end is left out too, because the cross-entropy contains it."""
     output = program.outputs
     if isinstance(output, tuple):
         floats = [o for o in output if not (isinstance(o, ValueRef) and o.name in program.integers)]
@@ -135,8 +136,8 @@ def scores_of(program: ImportedProgram) -> ImportedProgram:
 
 def model_text(program: ImportedProgram) -> str:
     """Python text of a first model: scores [batch, classes] have the cross-entropy as loss, other results the mean
-    squared error, and one number is the loss itself. Empty for a network with several results, whose loss only its
-    author knows."""
+    squared error, and one number is the loss itself. Only a comment for a network with several results, whose loss only
+    its author knows."""
     if not isinstance(program.outputs, ValueRef):
         return "# The network has several results: write the model here.\n"
     shapes = {name: literal(_example(shape)) for name, shape in program.shapes.items()}
@@ -147,7 +148,7 @@ def model_text(program: ImportedProgram) -> str:
     only = program.shapes[next(iter(program.inputs))] if len(program.inputs) == 1 else ()
     if (
         result != () and list(program.inputs.values()) == ["f32"] and only[:1] in ((None,), (1,))
-    ):  # else the batch is a number
+    ):  # The short form is for one float input whose batch is free, or 1; otherwise the batch is a number.
         (name,) = program.inputs
         call = f"net, input={shapes[name]}, loss=nn.{loss}(), optimizer=optim.SGD(lr=0.01)"
         return f"model = ag.Model.supervised(\n    {call}\n)\n"
@@ -168,5 +169,5 @@ def model_text(program: ImportedProgram) -> str:
 
 
 def _example(shape: tuple[int | None, ...]) -> tuple[int, ...]:
-    """One sample."""
+    """The shape of a batch of one sample."""
     return tuple(1 if d is None else d for d in shape)

@@ -1,5 +1,5 @@
-"""The layers of nn by the functions that they call: the constructor's options follow from the arguments and from the
-shapes of the weights."""
+"""The layers of nn by the functions that they call. The constructor's options follow from the arguments of a call and
+from the shapes of the weights."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .text import literal
 
 @dataclass(frozen=True)
 class LayerCall:
-    """class_name: of nn; options: of its constructor; inputs: of its call; weights: by attribute; evaluated: whether it
-    is in evaluation mode while the model trains."""
+    """class_name: a class of nn; options: arguments of its constructor; inputs: arguments of its call; weights: by
+    attribute; evaluated: whether it is in evaluation mode while the model trains."""
 
     class_name: str
     options: Mapping[str, Any]
@@ -28,7 +28,7 @@ class LayerCall:
 
     @property
     def constructor(self) -> str:
-        """Its constructor call, without options that have the layer's default value."""
+        """The text of its constructor call, without options that have the default value."""
         return f"nn.{self.class_name}({options_text(self.class_name, self.options)})"
 
 
@@ -50,7 +50,7 @@ def options_text(class_name: str, options: Mapping[str, Any]) -> str:
 
 
 def _short(value: Any) -> Any:
-    """A number for a tuple of equal numbers, one for each axis."""
+    """A number in place of a tuple of equal numbers."""
     return value[0] if isinstance(value, tuple) and value and len(set(value)) == 1 else value
 
 
@@ -150,7 +150,7 @@ def _prelu(a: dict[str, Any], shape: Callable[[Any], Shape]) -> LayerCall:
 
 
 def _recurrent(class_name: str) -> Callable[..., LayerCall]:
-    """weights: of each layer and direction weight_ih, weight_hh and, with biases, bias_ih and bias_hh."""
+    """Call weights: for each layer and direction weight_ih, weight_hh and, with biases, bias_ih and bias_hh."""
 
     def build(a: dict[str, Any], shape: Callable[[Any], Shape]) -> LayerCall:
         directions = 2 if a["bidirectional"] else 1
@@ -171,7 +171,7 @@ def _recurrent(class_name: str) -> Callable[..., LayerCall]:
 
 
 def _cell(class_name: str) -> Callable[..., LayerCall]:
-    """weights: weight_ih, weight_hh and, with biases, bias_ih and bias_hh."""
+    """Call weights: weight_ih, weight_hh and, with biases, bias_ih and bias_hh."""
 
     def build(a: dict[str, Any], shape: Callable[[Any], Shape]) -> LayerCall:
         weights = dict(zip(("weight_ih", "weight_hh", "bias_ih", "bias_hh"), a["weights"], strict=False))
@@ -191,7 +191,7 @@ def _pick(a: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: a[name] for name in names}
 
 
-# Functions that are layers only: (input, hx, weights) and the options of the layer.
+# Functions that exist only as layers. Arguments of their calls: (input, hx, weights), and the options of the layer.
 RECURRENT = ("gru", "lstm", "rnn", "gru_cell", "lstm_cell", "rnn_cell")
 
 WEIGHTED: Mapping[str, Callable[..., LayerCall | None]] = {

@@ -1,5 +1,5 @@
-"""Replace calls by layers of nn: a call whose weights are all weights of one module, and the only call of a module
-without weights.
+"""Replace calls by layers of nn: a call that reads all the weights of a module, and no others; and a call that is the
+only one in a module without weights.
 
     linear(x, fc.weight, fc.bias)    ->    fc = nn.Linear(4, 3); fc(x)
 """
@@ -27,7 +27,7 @@ from .program import (
     weights_of_modules,
 )
 
-Held: TypeAlias = Mapping[str, set[str]]  # names of weights by the path of each module around them
+Held: TypeAlias = Mapping[str, set[str]]  # path of a module -> names of the weights in it and below it
 TRACKED = "num_batches_tracked"  # a buffer of normalisation layers that no function reads
 
 
@@ -156,8 +156,8 @@ def _found(
     weights: Held,
     with_tied: Held,
 ) -> tuple[str, LayerCall] | None:
-    """The path and the layer of a call. weights: the names of each module's weights; with_tied: these names and the
-    names of weights that are tied to another weight."""
+    """The path and the layer of a call; None if it is not a layer's call. weights: the names of each module's weights;
+    with_tied: these names and the names of weights that are tied to another weight."""
     inner = call.frames[-1] if call.frames and sizes[chains(call.frames)[-1]] == 1 else None
     if call.function not in WEIGHTED:
         layer = _plain(call) if inner is not None else None
@@ -186,7 +186,7 @@ def _found(
 
 
 def _matches(path: str, refs: Mapping[str, WeightRef], program: ImportedProgram, weights: Held) -> bool:
-    """Whether these are all weights of the module."""
+    """Whether `refs` are all the weights of the module, and no call updates them."""
     held = weights.get(path, set()) - {f"{path}.{TRACKED}"}
     same = all(program.tied.get(f"{path}.{key}", f"{path}.{key}") == ref.name for key, ref in refs.items())
     same = same and not any(ref.name in program.updates for ref in refs.values())
@@ -194,6 +194,6 @@ def _matches(path: str, refs: Mapping[str, WeightRef], program: ImportedProgram,
 
 
 def _called(call: ProgramCall, path: str, layer: LayerCall) -> ProgramCall:
-    """The call of a layer."""
+    """The call of the layer in place of `call`."""
     frames = tuple(frame for frame in call.frames if frame.path != path)
     return replace(call, function="", layer=path, args=layer.inputs, options={}, frames=frames)

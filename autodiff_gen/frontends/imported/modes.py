@@ -1,4 +1,4 @@
-"""The warning of an import about layers that were saved in evaluation mode, which is easily overlooked."""
+"""The warning of an import about layers that were saved in evaluation mode."""
 
 from __future__ import annotations
 

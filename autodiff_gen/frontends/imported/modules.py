@@ -1,5 +1,5 @@
-"""Restore the module tree of a program: each call of a module becomes a node with its inputs and outputs, in which the
-calls of that module are."""
+"""Restore the module tree of a program: each call of a module becomes a node that contains the calls made in the
+module, with its inputs and outputs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Invocation:
 
     @property
     def invocations(self) -> Iterator[Invocation]:
-        """Those inside, outermost first."""
+        """The invocations inside, outermost first."""
         for item in self.items:
             if isinstance(item, Invocation):
                 yield item
@@ -55,13 +55,14 @@ class Invocation:
 
 
 def is_below(path: str, module: str) -> bool:
-    """Whether a path is the module's own or of a module in it."""
+    """Whether a path is the path of the module, or of a module in it."""
     return not module or path == module or path.startswith(f"{module}.")
 
 
 def invocation_tree(program: ImportedProgram, inline: set[str]) -> Invocation:
-    """The call of the network, with the calls of modules inside; modules in `inline` are dissolved. Raises Inline for a
-    module whose calls are interrupted by others, and for one that a module calls without having it."""
+    """The call of the network, with the calls of modules inside. The calls of modules in `inline` become part of the
+    module around. Raises Inline for a module whose calls are interrupted by other calls, and for a module that is
+    called in one that does not contain it."""
     root = Invocation("", program.class_name)
     open_: list[tuple[str, Invocation]] = []
     closed: set[tuple[str, ...]] = set()
@@ -96,7 +97,7 @@ def _connect(root: Invocation, program: ImportedProgram) -> None:
         strange = next(
             (i for i in node.items if isinstance(i, Invocation) and not is_below(i.path, node.path)), None
         )
-        if strange is not None:  # a module that another one was given as an argument
+        if strange is not None:  # a module that was passed as an argument
             raise Inline(strange.path)
         inside = list(node.calls)
         end = position[id(inside[-1])]
@@ -110,7 +111,8 @@ def _connect(root: Invocation, program: ImportedProgram) -> None:
 def outside(
     calls: Sequence[ProgramCall], path: str, program: ImportedProgram, made: set[str]
 ) -> list[ValueRef | WeightRef]:
-    """The values and weights that the calls of a module read and that are neither made in it nor its own."""
+    """The values and weights that the calls of a module read from outside: values that are not in `made`, and weights
+    of modules that are not below `path`. Raises Inline for a call of a layer that is not below `path`."""
     found: dict[ValueRef | WeightRef, None] = {}
     for call in calls:
         for ref in call.references:

@@ -1,4 +1,4 @@
-"""The network of a program: the text that is printed for it is executed, so that model.py and the module are one."""
+"""The network of a program: its printed text is executed, so that the module and model.py are the same."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from .text import OF_MODULES
 from .tree import BUILTINS, checked
 
 Arrays = Mapping[str, NDArray[Any]]
-BATCH = 4  # of the call that checks the network
+BATCH = 4  # samples of the call that checks the network
 
 
 def network(program: ImportedProgram, name: str) -> nn.Module:
-    """The network with its weights. name: the original's, for messages. Raises ModelError for calls that our
+    """The network with its weights. name: the original's name, for messages. Raises ModelError for calls that our
     functions reject, for results of other shapes than the original's, and for weights that are not finite."""
     with importing(name):
         _check_names(program, name)
@@ -51,8 +51,8 @@ def network(program: ImportedProgram, name: str) -> nn.Module:
 
 
 def _check_names(program: ImportedProgram, name: str) -> None:
-    """Raises ModelError for a weight with the name of an attribute of every module, and for modules that are in others
-    more often than the limit allows."""
+    """Raises ModelError for a weight with the name of an attribute that every module has, and for modules that are
+    nested more deeply than the limit allows."""
     for weight, own in program.weights.items():
         attribute = weight.rpartition(".")[2]
         if own.role != CONSTANT and (attribute in OF_MODULES or attribute.startswith("__")):
@@ -70,7 +70,7 @@ def arrays(program: ImportedProgram) -> tuple[Arrays, Arrays]:
 
 
 def file_of(text: str, name: str) -> str:
-    """The name of a text in tracebacks, which show its lines."""
+    """The file name of a text for tracebacks; notes the lines, so that tracebacks show them."""
     file = f"<imported {name}>"
     linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
     return file
@@ -93,7 +93,7 @@ def execute(code: CodeType, names: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check(net: nn.Module, program: ImportedProgram, name: str) -> None:
-    """Call the network once."""
+    """Call the network once. Raises ModelError for results of other shapes than the program's."""
     inputs, shown = [], input_names(program)
     for k, dtype in program.inputs.items():
         shape = program.shapes[k]
@@ -116,7 +116,7 @@ def _flat(results: Any) -> list[Any]:
 
 @contextmanager
 def _statements(name: str) -> Iterator[None]:
-    """Errors name the network, and its statement that raised them."""
+    """Raises errors of the block with the name of the network, and with the statement that raised them."""
     try:
         yield
     except AutodiffError as error:

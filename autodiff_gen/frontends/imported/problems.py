@@ -15,15 +15,16 @@ MALFORMED = (ArithmeticError, AttributeError, LookupError, SyntaxError, TypeErro
 
 
 class Rejected(ModelError):
-    """A problem that no other form of the network has."""
+    """A problem that ends the import: no other form of the network is tried."""
 
 
-DAMAGED = "has arguments that its definition does not allow; export it anew"  # of a node that raises one of MALFORMED
+# The problem of a node that raises one of MALFORMED.
+DAMAGED = "has arguments that its definition does not allow; export it anew"
 
 
 @contextlib.contextmanager
 def importing(name: str) -> Iterator[None]:
-    """Raises ModelError where a damaged file causes one of MALFORMED."""
+    """Raises ModelError if the block raises one of MALFORMED, as for a damaged file."""
     try:
         yield
     except AutodiffError:
@@ -36,7 +37,7 @@ def importing(name: str) -> Iterator[None]:
 
 @dataclass
 class Problems:
-    """name: of the network or the file, for the message."""
+    """name: the name of the network or the file, for the message."""
 
     name: str
     found: dict[tuple[str, str], list[str]] = field(default_factory=dict)  # (op, problem) -> places
@@ -49,8 +50,8 @@ class Problems:
             places.append(source)
 
     def unknown(self, op: str, known: Iterable[str], source: str, name: str = "") -> None:
-        """An op that has no counterpart; `known`: the ops that have one; name: torch's name, whose alternative is
-        told."""
+        """Add an op that has no counterpart. known: the ops that have one; name: its name in torch, if the message can
+        tell an alternative."""
         near = difflib.get_close_matches(op, list(known), n=1, cutoff=0.75)
         hint = f"; the nearest that has one is {near[0]}" if near else ""
         hint = f"; {ALTERNATIVES[name]}" if name in ALTERNATIVES else hint

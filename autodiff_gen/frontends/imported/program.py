@@ -27,9 +27,9 @@ from typing import Any, NamedTuple, TypeAlias
 from numpy.typing import NDArray
 
 Shape: TypeAlias = tuple[int | None, ...]  # None: an extent that the batch determines
-Names: TypeAlias = tuple[Any, ...]  # of results: strings, and tuples of them where a function returns tuples
+Names: TypeAlias = tuple[Any, ...]  # of results: strings, and tuples of them if a function returns tuples
 
-CUSTOM = "custom_gradient"  # gradients go to its third argument only
+CUSTOM = "custom_gradient"  # a function whose gradients go to its third argument only
 BUFFER, CONSTANT, PARAMETER = "buffer", "constant", "parameter"
 
 
@@ -67,8 +67,8 @@ class Weight:
 
 
 class WeightView(NamedTuple):
-    """A weight that shows elements of another one, `base`. elements: the position of each in it; trained: whether the
-    gradient of the view is part of the base's."""
+    """A weight that shows elements of another weight, `base`. elements: the position of each element in `base`;
+    trained: whether the gradient of the view is part of the gradient of `base`."""
 
     base: str
     elements: NDArray[Any]
@@ -76,7 +76,7 @@ class WeightView(NamedTuple):
 
 
 _PLAIN_FIELDS = re.compile(r"([^{}]|\{\}|\{\{|\}\})*")
-# The words that a form of a call may have beside its arguments: no text of a file.
+# The words that the form of a call may have in addition to arguments, so that it has no text of the imported file.
 _WORDS = r"v|None|shape|ndim|and|or|not|if|else|in|F\.[a-z_]+|ag\.grad|\d+(\.\d+)?(e-?\d+)?"
 _FORM = re.compile(rf"({_WORDS}|[][(){{}}:,.+*/%@<>=&|^~ -])*")
 
@@ -90,10 +90,10 @@ def _is_form(function: str) -> bool:
 class ProgramCall:
     """results = function(*args, **options).
 
-    function: a name of `functional`; or an expression with the arguments in braces, such as "{} + {}" or "{}.shape[0]";
-    or, of layers, the path of a module, in `layer`. args, options: ValueRef, WeightRef, numbers, strings, arrays, and
-    tuples of them. frames: the modules that were active, outermost first, without the network itself. source: the
-    user's file and line, for messages; op: the original name, for messages.
+    function: a name of `functional`, or an expression with braces for the arguments, such as "{} + {}" or
+    "{}.shape[0]"; empty for the call of a layer. layer: the path of the layer's module. args, options: ValueRef,
+    WeightRef, numbers, strings, arrays, and tuples of them. frames: the modules that were active, outermost first,
+    without the network itself. source, op: the user's file and line, and the original name, for messages.
     """
 
     function: str
@@ -117,13 +117,12 @@ class ProgramCall:
 
 @dataclass
 class ImportedProgram:
-    """inputs: their dtypes by name; outputs: values, in nested tuples if the network returns such; weights: by name in
-    the state_dict, in its order; shapes: of values by name, where they are known; tied: the name of a weight that is
-    another one -> the name of the other; views: the name of a weight that shows elements of another one, as its
-    transpose does -> the view; updates: the new values of buffers that a call changes; keeps_gradients: whether only
-    this form of the network keeps the gradients of tensors that change; class_name: the network's class; evaluated:
-    paths of layers in evaluation mode also while the model trains; integers: names of results that are no floats, where
-    that is known."""
+    """inputs: dtypes by name; outputs: values, in nested tuples if the network returns such; weights: by name in the
+    state_dict, in its order; shapes: the known shapes of values, by name; tied: name of a weight -> name of the other
+    weight that it is; views: name of a weight -> the view of another weight that it is, such as a transpose; updates:
+    the new values of buffers that a call changes; keeps_gradients: whether a form without in-place operators would lose
+    gradients of changed tensors; class_name: the network's class; evaluated: paths of layers that are in evaluation
+    mode also while the model trains; integers: names of results that are known to be no floats."""
 
     inputs: dict[str, str]
     outputs: Any
@@ -153,8 +152,8 @@ class ImportedProgram:
 
 
 def frozen_after_detach(program: ImportedProgram) -> ImportedProgram:
-    """The program without the training of parameters that outputs depend on only through detached values: no gradient
-    reaches them, so PyTorch's optimizers leave them as they are."""
+    """The program, with parameters frozen that outputs depend on only through detached values: no gradient reaches
+    them, so PyTorch's optimizers leave them as they are."""
     needed = set(references(program.outputs))  # by gradients
     for call in reversed(program.calls):
         if call.function != "detach" and any(ValueRef(name) in needed for name in names(call.results)):
@@ -196,7 +195,7 @@ def weights_of_modules(weights: Iterable[str]) -> dict[str, set[str]]:
 
 
 def chains(frames: Sequence[ModuleFrame]) -> list[tuple[str, ...]]:
-    """For each frame its instance after those around it: one call of a module in one call of the module around it."""
+    """For each frame the instances of the frames around it, and its own: they identify one call of a module."""
     return [tuple(frame.instance for frame in frames[: k + 1]) for k in range(len(frames))]
 
 

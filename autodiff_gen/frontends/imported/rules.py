@@ -1,4 +1,4 @@
-"""How rules of importers are written: most say our function and the original's names of arguments in its order."""
+"""How rules of importers are written: most name our function, and the original's arguments in our function's order."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Unsupported(Exception):
 
 
 def same(function: str, arguments: str) -> Rule:
-    """A call of our function. arguments: the names of the original's in the order of our parameters; a missing one has
-    our default value, which is the original's, and "-" leaves one out."""
+    """A call of our function. arguments: the names of the original's arguments in the order of our parameters. "-"
+    skips a parameter. An argument that a call lacks has our default value, which is the original's."""
     parameters = list(inspect.signature(getattr(F, function)).parameters.values())
     places = [(p, name) for p, name in zip(parameters, arguments.split(), strict=False) if name != "-"]
     assert len(arguments.split()) <= len(parameters), function
@@ -48,14 +48,14 @@ def positional(places: list[tuple[inspect.Parameter, str]], a: Arguments) -> lis
 
 
 def by_name(places: list[tuple[inspect.Parameter, str]], a: Arguments) -> dict[str, Any]:
-    """The others, if they differ from our default."""
+    """The other arguments, if they differ from our default."""
     rest = places[len(positional(places, a)) :]
     given = [(parameter, a[name]) for parameter, name in rest if a.get(name) is not None]
     return {p.name: value for p, value in given if not _equal(value, p.default)}
 
 
 def _equal(value: Any, default: Any) -> bool:
-    """Whether an argument has the default value; a tuple of equal numbers is one number."""
+    """Whether an argument has the default value; a tuple of equal numbers equals the number."""
     if isinstance(value, tuple) and not isinstance(default, tuple) and value:
         return all(v == default for v in value)
     return type(value) in (int, float, bool, str) and bool(value == default)

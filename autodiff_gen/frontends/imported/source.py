@@ -40,7 +40,7 @@ from .text import (
 
 SEQUENTIAL, LIST, DICT, CLASS, LAYER = "Sequential", "ModuleList", "ModuleDict", "class", "layer"
 OF_DICTIONARIES = {*dir(nn.ModuleDict)}
-# Names that a model file uses, which no class has.
+# Names that a model file uses, so that no class may have them.
 RESERVED = {
     "FOLDER",
     "F",
@@ -62,7 +62,7 @@ RESERVED |= {"float", "getattr", "self", "setattr", "super"}
 
 @dataclass
 class WrittenModule:
-    """How a module is written. text: the constructor of a layer, or the class."""
+    """How a module is written. text: the constructor call of a layer, or the name of a class."""
 
     kind: str
     text: str = ""
@@ -70,8 +70,8 @@ class WrittenModule:
 
 
 def network_source(program: ImportedProgram) -> tuple[str, ImportedProgram]:
-    """Python text that defines `net`, where `constants` is a mapping of the program's constants; and the program with
-    layers, whose weights are the weights of net."""
+    """Python text that defines `net`, and the program with layers, whose weights are the weights of net. The text reads
+    the program's constants from the mapping `constants`."""
     program = with_layers(program)
     inline: set[str] = set()
     while True:
@@ -82,7 +82,7 @@ def network_source(program: ImportedProgram) -> tuple[str, ImportedProgram]:
 
 
 def _parameters(children: Iterable[str]) -> dict[str, str]:
-    """The parameters of the constructor for the children."""
+    """Name of a child -> the constructor's parameter for it."""
     found: dict[str, str] = {}
     for name in children:
         found[name] = unused(name, {*RESERVED, *found.values()} | {n for n in children if n != name})
@@ -90,7 +90,7 @@ def _parameters(children: Iterable[str]) -> dict[str, str]:
 
 
 def _are_numbered(children: Mapping[str, object]) -> bool:
-    """Whether modules are the modules of a list; numbers among other names, and a few large ones, are keys of a
+    """Whether modules are the modules of a list. Numbers among other names, and a few large numbers, are keys of a
     dictionary."""
     if not children or not all(_NUMBER.fullmatch(name) for name in children):
         return False
@@ -185,7 +185,7 @@ class _Source:
     def _class(
         self, path: str, node: Invocation | None, children: Mapping[str, str], own: Mapping[str, str]
     ) -> str:
-        """The class of a module after its name."""
+        """The text of a module's class, without `class` and its name."""
         numbered = _are_numbered(children)
         plain = all(map(is_attribute, children))
         base = "Module" if plain else SEQUENTIAL if numbered else DICT
@@ -217,7 +217,7 @@ class _Source:
         return f"nn.Parameter({start})"
 
     def _access(self, start: str, path: str) -> str:
-        """The module at `path`, from the forward of that at `start`."""
+        """Python text of the module at `path`, in the forward method of the module at `start`."""
         return self.access("self", path[len(start) :].strip(".") if start else path, start)
 
     def access(self, root: str, path: str, start: str = "") -> str:
@@ -235,7 +235,7 @@ class _Source:
     # The text
 
     def _tree(self, path: str) -> Text:
-        """The constructor of a module and of those in it."""
+        """The constructor of a module and of the modules in it."""
         if not path:
             return "nn.Identity()"  # a number that no module of the original has, or one that does nothing
         return self._constructed(path)
@@ -259,7 +259,7 @@ class _Source:
         return Nested(f"{form.text}(", [prefixed(f"{given[k]}=", t) for k, t in items.items()], ")")
 
     def text(self) -> str:
-        """Classes, the network, tied weights, and modes."""
+        """Classes, the network, tied weights, evaluation mode, and frozen parameters."""
         tree = self._constructed("")
         parts = [f"class {name}{text}\n" for text, name in self.classes.items()]
         end = lines(tree, before="net = ")
@@ -280,7 +280,7 @@ class _Source:
         return member(self.access("net", owner(name)), name.rpartition(".")[2])
 
     def _outermost(self, layers: set[str]) -> list[str]:
-        """The outermost modules in which all layers that depend on the mode are among these."""
+        """The outermost modules in which all layers that depend on the mode are in `layers`."""
         all_ = {
             path
             for path, text in self.program.layers.items()
@@ -291,7 +291,7 @@ class _Source:
         return self._covering(layers, all_)
 
     def _covering(self, chosen: set[str], every: set[str]) -> list[str]:
-        """The outermost paths below which all of `every` are among `chosen`, which they cover."""
+        """The outermost paths below which each path of `every` is in `chosen`."""
         below: dict[str, set[str]] = {}
         for p in every:
             for path in ("", *around(p), p):
@@ -312,7 +312,7 @@ class _Source:
         return [*each, *(f"{name}.requires_grad_(False)" for name in single)]
 
     def _each(self, paths: list[str], call: str) -> list[str]:
-        """The call of a method of each module; one loop for several in a row of a numbered container."""
+        """Statements that call a method of each module; one loop for consecutive modules of a numbered container."""
         found: list[str] = []
         left = list(paths)
         while left:

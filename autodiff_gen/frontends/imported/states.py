@@ -1,4 +1,4 @@
-"""Parameters and buffers that a forward pass changes: states, whose new values training steps store.
+"""Parameters and buffers that a forward pass changes become states, whose new values training steps store.
 
 self.steps += 1; return y    ->    return F.with_updates(y, {self.steps: z})
 """

@@ -1,4 +1,4 @@
-"""Python text of calls and of nested constructors, broken into lines where they are long."""
+"""Python text of calls and nested constructors, broken into lines if it is long."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WIDTH = 100
 
 
 class Nested(NamedTuple):
-    """`head` item, item `tail`."""
+    """`head`, the items with commas between them, `tail`."""
 
     head: str
     items: Sequence[Text]
@@ -36,7 +36,7 @@ def flat(text: Text) -> str:
 
 
 def lines(text: Text, indent: int = 0, before: str = "", after: str = "") -> list[str]:
-    """The text on one line, or with one item on each line where that is longer than WIDTH."""
+    """The text on one line, or with one item on each line if it is longer than WIDTH."""
     whole = " " * indent + before + flat(text) + after
     if isinstance(text, str) or not text.items or len(whole) <= WIDTH:
         return [whole]
@@ -50,8 +50,8 @@ def prefixed(prefix: str, text: Text) -> Text:
 
 
 class Placeholders:
-    """Names that are printed in place of literals, as long as these, so that the text is laid out as with them. The
-    names are of letters that no other part of the text has."""
+    """Names that are printed in place of literals. A name is as long as its literal, so that the layout is the same,
+    and has letters that no other part of the text has."""
 
     FIRST, COUNT = 0x4E00, 20_000  # CJK ideographs
 
@@ -81,7 +81,7 @@ _placeholders: ContextVar[Placeholders | None] = ContextVar("placeholders", defa
 
 @contextmanager
 def placeholders() -> Iterator[Placeholders]:
-    """Print placeholders of literals: see tree.py."""
+    """In the block `literal` gives placeholders: see tree.py."""
     found = Placeholders()
     token = _placeholders.set(found)
     try:
@@ -91,8 +91,7 @@ def placeholders() -> Iterator[Placeholders]:
 
 
 def literal(value: Any) -> str:
-    """A number, string, small array, None, or a tuple of them as Python writes it. Raises TypeError for another
-    value."""
+    """Python text of a number, string, small array, None, or a tuple of them. Raises TypeError for another value."""
     text, marks = _literal(value), _placeholders.get()
     return text if marks is None else marks.of(text, value)
 
@@ -114,18 +113,18 @@ def _literal(value: Any) -> str:
     raise TypeError(f"{type(value).__name__} is no literal")
 
 
-# Names that modules have: a child of such a name is an item of a ModuleDict.
+# Names of attributes that every module has: a child of such a name is an item of a ModuleDict.
 OF_MODULES = {*dir(nn.Module), *vars(nn.Module()), "_buffers", *MODULE}
 
 
 def is_attribute(name: str) -> bool:
-    """Whether a name can be written after a dot for a part of a module."""
+    """Whether a part of a module with this name can be written as an attribute."""
     free = not name.startswith("__") and name not in OF_MODULES
     return free and name.isidentifier() and name.isascii() and not keyword.iskeyword(name)
 
 
 def member(owner: str, name: str) -> str:
-    """An attribute of an object."""
+    """Python text that reads an attribute of an object."""
     return f"{owner}.{name}" if is_attribute(name) else f"getattr({owner}, {literal(name)})"
 
 
@@ -137,7 +136,7 @@ def assignment(owner: str, name: str, value: str) -> str:
 
 
 def unused(name: str, taken: Container[str]) -> str:
-    """The name, with `_` after it as often as others are called so."""
+    """The name, with `_` appended while it is taken."""
     while name in taken:
         name += "_"
     return name

@@ -1,5 +1,5 @@
-"""Check the Python text of an imported network before it is executed: its tree is the one that the importer meant, each
-literal in it is a value, and it calls only functions that the importer knows."""
+"""Check the Python text of an imported network before it is executed: its syntax tree is the tree that the importer
+meant, each literal in it has the meant value, and it calls only functions that the importer knows."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ BUILTINS = {"float", "getattr", "setattr", "super"}
 
 
 def checked(name: str, make: Callable[[], tuple[str, Made]]) -> tuple[str, Made, ast.Module]:
-    """The results of `make`, a text and an object that belongs to it, and the tree of the text. name: of the imported
-    file. Raises Rejected for a text with another tree than meant."""
+    """The results of `make`, a text and an object that belongs to it, and the syntax tree of the text. name: the name
+    of the imported file. Raises Rejected for a text with another tree than meant."""
     with placeholders() as marks:
         meant, made = make()
     try:
@@ -61,7 +61,7 @@ class _Other(SyntaxError):
 
 
 class _Check:
-    """Compare the statements of a text with the meant statements, which have the same lines."""
+    """Compare the statements of a text with the meant statements on the same lines, which have placeholders."""
 
     def __init__(
         self, lines: Sequence[str], meant: Sequence[str], values: Mapping[str, Any], tree: ast.Module
@@ -103,7 +103,7 @@ class _Check:
                 raise _Other
             for name in one._fields:
                 part, same = getattr(one, name), getattr(other, name)
-                if name == "body":  # which `statements` compares
+                if name == "body":  # `statements` compares it
                     continue
                 if isinstance(part, list):
                     if len(part) != len(same):
@@ -116,7 +116,7 @@ class _Check:
 
 
 def _parsed(lines: Sequence[str], end: str = "") -> ast.stmt:
-    """The only statement of some lines, whose first one may be indented."""
+    """The only statement of some lines; the first line may be indented."""
     (statement,) = ast.parse("\n".join(lines).strip() + end).body
     return statement
 

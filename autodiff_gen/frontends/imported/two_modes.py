@@ -36,17 +36,17 @@ from .program import (
 )
 from .states import with_states, without_states
 
-FLAGS = ("training", "use_input_stats")  # options that are True where a function follows the mode
+FLAGS = ("training", "use_input_stats")  # options that are True if the function follows the mode
 STATISTICS = ("running_mean", "running_var")
 
 
 class Different(ModelError):
-    """The two programs are not of one network. The message continues "as in evaluation mode"."""
+    """The two programs cannot be merged. The message completes the sentence "in evaluation mode ..."."""
 
 
 def in_two_modes(training: ImportedProgram, evaluation: ImportedProgram) -> ImportedProgram:
-    """The program that computes `training` and `evaluation` in the two modes. Flags in `evaluation` hold as they are:
-    True takes the statistics of the batch. Raises Different."""
+    """The program that computes `training` in training mode and `evaluation` in evaluation mode. In `evaluation` a flag
+    that is True takes the statistics of the batch. Raises Different."""
     made = _Merge(without_states(training), _of_batches(without_states(evaluation))).run()
     made = with_states(made, training.updates, training.class_name)
     made.calls = made.live
@@ -59,7 +59,7 @@ class _Merge:
         self.weights = dict(training.weights)
         self.shapes: dict[str, Shape] = dict(training.shapes)
         self.calls: list[ProgramCall] = []
-        self.here: dict[Any, Any] = {}  # references of the evaluation program -> in the merged one
+        self.here: dict[Any, Any] = {}  # references in the evaluation program -> in the merged program
         self.chosen: dict[tuple[Any, Any], ValueRef] = {}
         self.sizes = Counter(chain for call in training.calls for chain in chains(call.frames))
 
@@ -91,7 +91,8 @@ class _Merge:
         )
 
     def _add_weights(self) -> None:
-        """Weights that only evaluation mode reads: no gradient reaches them."""
+        """Add the weights of the evaluation program. Weights that only evaluation mode reads do not train, since no
+        gradient reaches them."""
         one, other = self.training, self.evaluation
         shown = [{*p.tied, *p.views} for p in (one, other)]
         if shown[0] & other.weights.keys() or shown[1] & one.weights.keys():
@@ -112,7 +113,7 @@ class _Merge:
             self.weights.setdefault(new, weight)
 
     def _both(self, ours: ProgramCall, theirs: ProgramCall) -> None:
-        """One call for both modes if they differ only in tensors of the same shapes."""
+        """Add one call for both modes if the two differ only in tensors of the same shapes, otherwise both calls."""
         args, options = self._mapped(theirs.args), self._mapped_options(theirs)
         named = [k for k in ours.options if k not in FLAGS]
         pairs = [(ours.args, args), *((ours.options[k], options[k]) for k in named)]
@@ -130,7 +131,7 @@ class _Merge:
         self.here.update((ValueRef(e), ValueRef(t)) for e, t in of_both)
 
     def _evaluated(self, call: ProgramCall) -> None:
-        """A call of evaluation mode only."""
+        """Add a call of evaluation mode only."""
         for name in names(call.results):
             new = next(n for k in count() if (n := f"{name}.evaluated{k or ''}") not in self.shapes)
             self.here[ValueRef(name)] = ValueRef(new)
@@ -146,7 +147,7 @@ class _Merge:
         self.calls.append(replace(call, args=args, options=options, results=renamed(call.results)))
 
     def _mapped(self, given: Any) -> Any:
-        """An argument of the evaluation program in references of the merged one."""
+        """An argument of the evaluation program with references of the merged program."""
         return _replaced(given, lambda ref: self.here.get(ref, ref))
 
     def _mapped_options(self, call: ProgramCall) -> dict[str, Any]:
@@ -174,7 +175,7 @@ class _Merge:
         return self.shapes.get(ref.name)
 
     def _choose(self, ours: Any, theirs: Any, frames: tuple[ModuleFrame, ...]) -> Any:
-        """An argument for both modes: where the values of training and evaluation mode differ, `by_mode` chooses."""
+        """An argument for both modes: if the values of training and evaluation mode differ, `by_mode` chooses."""
         if type(ours) in (tuple, list):
             return type(ours)(
                 self._choose(one, other, frames) for one, other in zip(ours, theirs, strict=True)
@@ -203,7 +204,7 @@ def _places(call: ProgramCall, wanted: tuple[str, ...]) -> list[int]:
 
 
 def _is_of_batch(call: ProgramCall) -> bool:
-    """Whether a function takes the statistics of the batch, as a flag of evaluation mode says."""
+    """Whether a flag of a call in evaluation mode says that it takes the statistics of the batch."""
     for k, (name, parameter) in enumerate(_parameters(call).items()):
         if name in FLAGS:
             given = call.args[k] if k < len(call.args) else call.options.get(name, parameter.default)
@@ -212,12 +213,13 @@ def _is_of_batch(call: ProgramCall) -> bool:
 
 
 def _of_batches(program: ImportedProgram) -> ImportedProgram:
-    """The program of evaluation mode, where a flag that is True takes the statistics of the batch."""
+    """The program of evaluation mode, without the running statistics of calls that take the statistics of the
+    batch."""
     of: dict[Any, Any] = {}
     calls = []
     for call in program.calls:
         args = _replaced(call.args, lambda ref: of.get(ref, ref))
-        if call.function == "by_mode":  # of running statistics that the program computes itself
+        if call.function == "by_mode":  # made where the program computes running statistics itself
             of[ValueRef(call.results[0])] = args[0]
             continue
         if _is_of_batch(call):

@@ -1,5 +1,5 @@
-"""Check an ONNX file before anything else reads it: each name is there once, no size is below 0, the depth and the
-number of graphs and functions are within the limits, and no data are outside of its folder."""
+"""Check an ONNX file before anything else reads it: each name is there once, no size is below 0, the depth of graphs
+and the number of nodes are within the limits, and no data are outside of its folder."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ...reading.limits import DEPTH, MEMORY, NODES
 from ...reading.regular import open_regular
 
 RANK = 16  # axes of a tensor at most
-BOUNDARY = 1 << 31  # of an extent
+BOUNDARY = 1 << 31  # extents are smaller
 
 
 def check(model: Any, name: str, size: int, folder: Path | None) -> None:
-    """Read external data from files of `folder`, and raise ModelError for a model that is not as it must be. size: of
-    its file; folder: None for a model that was given as an object."""
+    """Check a model, and read its external data from files in `folder`. size: bytes of the file; folder: None for a
+    model that was given as an object. Raises ModelError."""
     bodies = [model.graph, *model.functions]
     for body in bodies:
         for graph in _graphs(body, name):
@@ -36,7 +36,7 @@ def check(model: Any, name: str, size: int, folder: Path | None) -> None:
 
 
 def _graphs(body: Any, name: str) -> Iterator[Any]:
-    """A graph, or the body of a function, and the graphs in its nodes."""
+    """The graph or function `body`, and the graphs in its nodes."""
     stack = [(body, 0)]
     while stack:
         graph, depth = stack.pop()
@@ -71,7 +71,8 @@ def _check_texts(graph: Any, name: str) -> None:
 
 
 def _check_names(graph: Any, name: str) -> None:
-    """Raises ModelError for two values of one name: an initializer may be the default value of an input."""
+    """Raises ModelError for two values of one name. An initializer may have the name of an input, whose default value
+    it is then."""
     initializers = [t.name for t in getattr(graph, "initializer", ())]
     computed = [n for node in graph.node for n in node.output if n]
     inputs = [i if isinstance(i, str) else i.name for i in graph.input]
@@ -93,7 +94,7 @@ def _check_tensor(tensor: Any, name: str, size: int, folder: Path | None) -> Non
 
 
 def _read_external(tensor: Any, place: str, folder: Path | None) -> None:
-    """Put the data of a tensor that are in a file beside the network into the tensor."""
+    """Read the data of a tensor from a file in the network's folder into the tensor."""
     if folder is None:
         raise ModelError(f"{place} is in another file; give the path of the .onnx file")
     entries = {entry.key: entry.value for entry in tensor.external_data}
@@ -102,7 +103,7 @@ def _read_external(tensor: Any, place: str, folder: Path | None) -> None:
     try:
         is_inside = location and "\0" not in location and path.resolve().is_relative_to(folder.resolve())
         exists = is_inside and path.is_file()
-    except OSError:  # of a name that is too long
+    except OSError:  # the name is too long
         is_inside = exists = False
     if not is_inside:
         raise ModelError(
@@ -128,8 +129,8 @@ def _read_external(tensor: Any, place: str, folder: Path | None) -> None:
 
 
 def _inlined(model: Any, name: str) -> int:
-    """The number of nodes once the functions of the file are written out. Raises ModelError for a function that calls
-    itself, and for one that is there twice."""
+    """The number of nodes when the functions of the file are inlined. Raises ModelError for a function that calls
+    itself, and for two functions of one name."""
     bodies = {(f.domain, f.name, getattr(f, "overload", "")): f for f in model.functions}
     if len(bodies) < len(model.functions):
         raise ModelError(f"{name} has two functions of one name; export it anew")
@@ -159,7 +160,7 @@ def _inlined(model: Any, name: str) -> int:
 
 
 def _nodes(body: Any) -> Iterator[Any]:
-    """The nodes of a graph and of those inside."""
+    """The nodes of a graph and of the graphs in it."""
     stack = [body]
     while stack:
         graph = stack.pop()

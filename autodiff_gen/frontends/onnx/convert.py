@@ -44,7 +44,7 @@ COMPUTED = {op for op in TABLE if op in ELEMENTWISE or op.startswith(("Reduce", 
     "Tile",
 }
 COMPUTED -= {"Cast", "CastLike", "Identity"}
-LARGEST_BATCH = 4  # of the values on which calls are made
+LARGEST_BATCH = 4  # the largest batch of the values on which calls are made
 
 
 def convert(model: Any, name: str) -> ImportedProgram:
@@ -114,7 +114,7 @@ class OnnxConversion(OnnxValues):
     # Inputs, constants, outputs
 
     def _read_constants(self, tensors: Iterable[Any], roles: Mapping[str, bool] | None = None) -> None:
-        """roles: of names, as far as the file says, whether they are parameters."""
+        """Note initializers as constants. roles: name -> whether the file says that it is a parameter, or is none."""
         for tensor in tensors:
             array, role = folding.array_of(tensor, self.name), (roles or {}).get(tensor.name)
             learned = role is True and array.dtype == np.float32
@@ -169,7 +169,7 @@ class OnnxConversion(OnnxValues):
                 self._convert(self.node)
 
     def count(self, nodes: int) -> None:
-        """Note that nodes are converted. Raises ModelError for more than a file of this size may have."""
+        """Count nodes that are converted. Raises ModelError for more than a file of this size may have."""
         self.nodes += nodes
         NODES.check(self.nodes, self.name, ModelError, self.size)
 
@@ -202,7 +202,7 @@ class OnnxConversion(OnnxValues):
         self.unknown.difference_update(node.proto.output)
 
     def _result(self, node: OnnxNode, given: Sequence[Any]) -> Any:
-        """The representation of the results; None if it is noted elsewhere. Raises Unsupported."""
+        """The representation of the results; None if the results or a problem are noted already. Raises Unsupported."""
         given = [self.shared(x) if self._is_computed_with(x, node) else x for x in given]
         folded = folding.fold(node, given, self)
         if folded is not None:
@@ -240,7 +240,7 @@ class OnnxConversion(OnnxValues):
         return node.op in COMPUTED or (node.op == "Transpose" and shared)
 
     def _branch(self, node: OnnxNode, condition: Any) -> None:
-        """The branch of an If whose condition is known."""
+        """Convert the branch of an If that its known condition selects."""
         if not isinstance(condition, ConstantTensor):
             raise Unsupported("is control flow that depends on data; use Where")
         graphs = {a.name: a.g for a in node.proto.attribute}
@@ -254,7 +254,7 @@ class OnnxConversion(OnnxValues):
         )
 
     def _loop(self, node: OnnxNode, given: Sequence[Any]) -> list[Any] | None:
-        """The results of a Loop whose number of iterations is known: the calls of all iterations."""
+        """Convert all iterations of a Loop whose number of iterations is known; returns its results."""
         body = LoopBody(node.proto)
         count, go, *carried = given
         if count is None and go is None:
@@ -299,7 +299,7 @@ class OnnxConversion(OnnxValues):
         return readers[0] if len(readers) == 1 else None
 
     def is_read(self, name: str) -> bool:
-        """Whether a node or the network's results have a tensor as an operand."""
+        """Whether a node reads a tensor, or the network returns it."""
         return bool(name and self.readers.get(name))
 
     def join(self, node: Any, ref: ValueRef) -> None:

@@ -14,8 +14,7 @@ from .graph import dtype_named
 
 
 def unary(function: str, *names: str) -> Rule:
-    """A call of our function on the first input. names: attributes that are its next arguments, unless they have our
-    default values."""
+    """A call of our function on the first input. names: attributes that are its next arguments."""
 
     def rule(c: Any, a: Arguments) -> Any:
         from ..imported.rules import same
@@ -33,7 +32,7 @@ def itself(c: Any, a: Arguments) -> Any:
 
 
 def binary(text: str, role: str | None = None) -> Rule:
-    """An operator of Python, or a function of ours, on two operands. role: of an operand that is a weight."""
+    """An operator of Python, or a function of ours, on two operands. role: the role of an operand that is a weight."""
 
     def rule(c: Any, a: Arguments) -> Any:
         x, y, *_ = a.values()
@@ -43,7 +42,7 @@ def binary(text: str, role: str | None = None) -> Rule:
 
 
 def operands(c: Any, *given: Any, role: str | None = None) -> list[Any]:
-    """Tensors as arguments; a constant of one element is a number where another operand has as many axes."""
+    """Tensors as arguments; a constant of one element becomes a number if another operand has at least as many axes."""
     ranks = [len(c.shape(g)) for g in given]
     found = []
     for k, g in enumerate(given):
@@ -199,7 +198,7 @@ def _converted(c: Any, x: Any, wanted: str) -> Any:
 
 
 def _dropout(c: Any, a: Arguments) -> Any:
-    """Dropout in evaluation mode unless the file says otherwise: a layer that train() turns on."""
+    """Dropout as a layer, which train() turns on; in evaluation mode unless the file says otherwise."""
     ratio = 0.5 if a["ratio"] is None else float(np.float64(f"{c.number(a['ratio'], 'ratio'):.7g}"))
     training = a["training_mode"] is not None and bool(c.number(a["training_mode"], "training_mode"))
     if ratio == 0 or (not training and len(c.names()) > 1):

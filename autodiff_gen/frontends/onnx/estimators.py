@@ -20,12 +20,12 @@ def _normalizer(c: Any, a: Arguments) -> Any:
         raise Unsupported(f"has norm={a['norm']}; use L1 or L2")
     maker = c.maker(a["X"])
     if a["norm"] == "L1" and maker is not None and maker.function == "softmax":
-        return a["X"]  # whose sum is 1
+        return a["X"]  # its sum is 1 already
     return c.emit("normalize", a["X"], p=float(a["norm"][1]), dim=-1)
 
 
 def _linear(c: Any, a: Arguments, rows: int) -> Any:
-    """The parameters of a linear model are attributes."""
+    """A linear model, whose parameters are attributes."""
     weight = np.asarray(a["coefficients"], np.float32).reshape(rows, -1)
     given = [c.weight(ConstantTensor(weight, "", True), "weight")]
     if a.get("intercepts"):
@@ -41,7 +41,7 @@ def _regressor(c: Any, a: Arguments) -> Any:
 
 def _classifier(c: Any, a: Arguments) -> Any:
     """The label, and the scores."""
-    a.get("multi_class")  # how it was fitted
+    a.get("multi_class")  # it says how the model was fitted
     labels = a.get("classlabels_ints")
     if not labels:
         raise Unsupported("has labels that are strings; fit it with numbers")
@@ -67,7 +67,7 @@ def _extractor(c: Any, a: Arguments) -> Any:
 
 
 def _zip_map(c: Any, a: Arguments) -> Any:
-    """Probabilities by label: ours are a tensor, in the order of the labels."""
+    """Probabilities by label; here a tensor in the order of the labels."""
     a.get("classlabels_int64s"), a.get("classlabels_strings")
     return a["X"]
 

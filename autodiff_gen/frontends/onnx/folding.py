@@ -3,7 +3,7 @@ implementation of ONNX.
 
     Shape(x) -> Gather(0) -> Unsqueeze -> Concat(-1)    ->    the constant [n, -1]
 
-The batch is computed with as a large prime number, so that a size that is a multiple of it is one of the batch.
+In these computations a large prime number represents the batch, so that a multiple of it is a multiple of the batch.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from .graph import OnnxNode
 from .tying import WeightOrigin, operands_of_view, origin_of
 
 BATCH = 1_000_000_007
-# Ops whose results are as large as a number in their operands says: not computed with the batch.
+# Ops whose operands are sizes of the result: they are not computed if a size is the batch.
 SIZED = ("ConstantOfShape", "Expand", "EyeLike", "Pad", "Range", "Resize", "Tile", "Upsample", "OneHot")
-# Ops that the reference implementation computes by a few calls of NumPy; others take it a loop of Python over elements.
+# Ops that the reference implementation computes by a few calls of NumPy; for others it has Python loops over elements.
 FOLDED = set(
     str.split("""
         Abs Acos Acosh Add And ArgMax ArgMin Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor
@@ -42,9 +42,9 @@ FOLDED = set(
 
 @dataclass(frozen=True)
 class ConstantTensor:
-    """name: of the tensor; initializer: whether it is an initializer, or was computed of one, that may be a parameter;
-    learned: whether the file says that it is one; untransposed: the name of the initializer that it transposes; origin:
-    the initializers with more than one element that it was made from."""
+    """name: the name of the tensor; initializer: whether it is, or was computed from, an initializer that may be a
+    parameter; learned: whether the file says that it is a parameter; untransposed: the name of the initializer that it
+    transposes; origin: the initializers with more than one element that it was made from."""
 
     array: NDArray[Any]
     name: str = ""
@@ -77,8 +77,8 @@ def ours(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def fold(node: OnnxNode, given: Sequence[Any], c: Any) -> list[Any] | None:
-    """The results of a node that depends on constants and sizes only. Raises Unsupported for a float that depends on
-    the batch, unless the float is a converted size."""
+    """The results of a node that depends on constants and sizes only; None for other nodes. A size converted to float
+    becomes a call; other floats that depend on the batch raise Unsupported, here or when they are read (as NaN)."""
     if node.op in ("Shape", "Size") and isinstance(given[0], ValueRef):
         return [ConstantTensor(_sizes(node, c.sizes(given[0])))]
     constants = [x for x in given if isinstance(x, ConstantTensor)]
@@ -118,14 +118,14 @@ def fold(node: OnnxNode, given: Sequence[Any], c: Any) -> list[Any] | None:
 
 
 def _of_batch(sizes: NDArray[Any]) -> Any:
-    """Whether each of an array is computed of a size of the batch: it is larger than other sizes are, and no end of a
-    slice, which is the largest integer."""
+    """For each size of an array, whether it was computed from the batch: it is larger than other sizes are, but smaller
+    than the end of a slice, which is the largest integer."""
     magnitudes = np.abs(sizes)
     return (magnitudes >= 1 << 24) & (magnitudes < 1 << 60)
 
 
 def is_batch(size: Any) -> Any:
-    """Whether a size, or each of an array, is one of the batch."""
+    """Whether a size, or each size of an array, is the batch or a multiple of it."""
     return (size != 0) & (size % BATCH == 0)
 
 
@@ -150,5 +150,5 @@ def reference(proto: Any, given: Mapping[str, NDArray[Any]], opset: int) -> list
             ]
     except MemoryError:
         raise
-    except Exception:  # errors of NumPy and of the evaluator, of many kinds
+    except Exception:  # NumPy and the evaluator raise errors of many kinds
         raise Unsupported("cannot be computed: its operands do not fit each other; export it anew") from None

@@ -16,7 +16,7 @@ from ..imported.rules import Unsupported
 # Names of TensorProto.DataType -> ours.
 DTYPES = {"FLOAT": "f32", "INT64": "s32", "INT32": "s32", "UINT8": "u8", "INT8": "s8", "BOOL": "bool"}
 
-# Attributes that follow from shapes, or have a meaning for results or dtypes only that are rejected.
+# Attributes that may be ignored: they follow from shapes, or concern only results or dtypes that are rejected.
 MEANINGLESS = {
     "dtype",
     "kernel_shape",
@@ -29,7 +29,7 @@ MEANINGLESS |= {"num_outputs", "seed", "storage_order"}
 
 
 def dtype_named(kind: int) -> str:
-    """Our name of a dtype of TensorProto."""
+    """Our name of a dtype of TensorProto. Raises Unsupported for another dtype."""
     from onnx import TensorProto
 
     name = TensorProto.DataType.Name(kind)
@@ -55,7 +55,7 @@ class OnnxNode:
 
     @property
     def key(self) -> str:
-        """The op in the table: with its domain, except for ONNX's own."""
+        """The op's name in the table: with its domain, unless that is ONNX's."""
         return f"{self.domain}.{self.op}" if self.domain else self.op
 
     @property
@@ -65,7 +65,7 @@ class OnnxNode:
 
 
 class TrackedArguments(dict[str, Any]):
-    """Arguments that note which of them a rule has read, so that none is left out unseen."""
+    """Arguments that note which of them a rule reads, so that no attribute is ignored by mistake."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -82,13 +82,13 @@ class TrackedArguments(dict[str, Any]):
 
 
 def unread(given: TrackedArguments) -> list[str]:
-    """Attributes of a node that its rule has not read and that mean something."""
+    """Attributes of a node that its rule has not read, and that may not be ignored."""
     return [name for name in given.unusual if name not in given.read | MEANINGLESS]
 
 
 def attributes_of(node: OnnxNode, given: Sequence[Any], opset: int) -> TrackedArguments:
-    """Inputs and attributes by the names of the op's schema, with its default values; the rest of the inputs of an op
-    that takes any number is a tuple."""
+    """Inputs and attributes by the names of the op's schema, with its default values. The inputs of a variadic
+    parameter are a tuple."""
     from onnx import defs, helper
 
     found, schema = TrackedArguments(), _schema_of(node, opset)
@@ -112,7 +112,7 @@ def attributes_of(node: OnnxNode, given: Sequence[Any], opset: int) -> TrackedAr
 
 
 def _schema_of(node: OnnxNode, opset: int) -> Any:
-    """None for an exporter's own op. Raises Unsupported for an op of a later opset."""
+    """The schema of an op; None for an op that ONNX does not define. Raises Unsupported for an op of a later opset."""
     from onnx import defs
 
     if node.op in OF_ANY_OPSET and not node.domain:
@@ -126,7 +126,7 @@ def _schema_of(node: OnnxNode, opset: int) -> Any:
 
 
 def expand(model: Any, ops: set[str]) -> Any:
-    """The model with ops replaced by the ops that define them in ONNX; None if there are none."""
+    """The model with ops replaced by the ops that define them in ONNX; None if none of them can be replaced."""
     from onnx import defs, inliner, shape_inference
 
     schemas: Sequence[Any] = defs.get_all_schemas()
@@ -141,7 +141,7 @@ def expand(model: Any, ops: set[str]) -> Any:
     except (
         RuntimeError,
         shape_inference.InferenceError,
-    ):  # it does not know the types of inputs that are left out
+    ):  # as for the unknown types of omitted inputs
         return None
 
 
@@ -162,7 +162,8 @@ def _with_defaults(model: Any, ops: set[str]) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Strings and tuples of Python. Floats of 32 bits as their shortest decimal numbers: 0.01, not 0.00999999977."""
+    """An attribute as strings and tuples of Python. Floats of 32 bits become their shortest decimal numbers: 0.01, not
+    0.00999999977."""
     if isinstance(value, bytes):
         return value.decode()
     if isinstance(value, float):
@@ -173,7 +174,7 @@ def _plain(value: Any) -> Any:
 
 
 def inputs_of(given: Any, name: str) -> tuple[str, Shape]:
-    """The dtype and the shape of a graph's input; None for the extent that the batch determines. Raises ModelError."""
+    """The dtype and the shape of a graph's input; the extent of a free batch is None. Raises ModelError."""
     from onnx import TensorProto
 
     tensor = given.type.tensor_type
@@ -192,14 +193,14 @@ def inputs_of(given: Any, name: str) -> tuple[str, Shape]:
     return DTYPES[kind], shape
 
 
-OF_ANY_OPSET = ("LayerNormalization",)  # onnxruntime's optimizer writes them so
+OF_ANY_OPSET = ("LayerNormalization",)  # onnxruntime's optimizer writes these into files of every opset
 KIND, FOLDED = "pkg.torch.export.graph_signature.InputSpec.kind", "pkg.onnxscript.optimizer.folded_from"
 
 
 def roles_of(graph: Any) -> dict[str, bool]:
-    """Whether initializers are parameters, where PyTorch's exporter says so (`dynamo=True`): buffers are none, nor are
-    values computed from several values without a parameter among them. The exporter keeps no record of transposed
-    weights."""
+    """Name of an initializer -> whether it is a parameter, if PyTorch's exporter says so (`dynamo=True`). Buffers are
+    no parameters, and neither are values computed from several values without a parameter among them. The exporter
+    keeps no record of transposed weights."""
     notes = {v.name: {p.key: p.value for p in v.metadata_props} for v in graph.value_info}
     roles = {name: note[KIND] == "PARAMETER" for name, note in notes.items() if KIND in note}
     for name, note in notes.items():

@@ -12,8 +12,8 @@ from .folding import ConstantTensor
 
 
 def _from_start(c: Any, index: Any, extents: Any) -> Any:
-    """An index without negative numbers, which count from the end; a constant may have several extents, of the elements
-    of its last axis."""
+    """An index with negative numbers, which count from the end, replaced. extents: the extent of the indexed axis; for
+    a constant index also a sequence, one for each element of its last axis."""
     if isinstance(index, ConstantTensor):
         outside = (
             []
@@ -30,7 +30,7 @@ def _from_start(c: Any, index: Any, extents: Any) -> Any:
 
 
 def _gather(c: Any, a: Arguments) -> Any:
-    """Rows of a weight are an embedding."""
+    """Elements along an axis; rows of a parameter become an embedding."""
     x, index, axis = a["data"], a["indices"], a["axis"]
     extent = c.shape(x)[axis]
     if isinstance(index, ConstantTensor):
@@ -85,8 +85,9 @@ def _scatter_elements(c: Any, a: Arguments) -> Any:
 
 
 def _places(c: Any, index: Any, extents: Any, shape: tuple[int, ...]) -> Any:
-    """The place in the merged axes of these extents for each tuple of indices, of a shape. A table has the place for
-    each index of an axis, so that one outside of its axis is rejected, not taken for another element."""
+    """For each tuple of indices, in the given shape, the place in one axis that merges the axes of these extents. A
+    table maps each index of an axis to its place, so that an index outside of its axis is rejected and not taken for
+    another element."""
     known = isinstance(index, ConstantTensor)
     row = c.emit(
         "reshape", c.operand(_from_start(c, index, extents) if known else index), (*shape, len(extents))
@@ -124,7 +125,7 @@ def _gather_nd(c: Any, a: Arguments) -> Any:
 
 
 def _scatter_nd(c: Any, a: Arguments) -> Any:
-    """Rows of the data at tuples of indices: indices of its first axes, merged into one."""
+    """Write rows of the data at tuples of indices of its first axes, which are merged into one."""
     shape, places = c.shape(a["data"]), c.shape(a["indices"])
     if None in shape or None in places:
         raise Unsupported("has the batch in an operand; use ScatterElements")
@@ -141,7 +142,7 @@ def _reverse_sequence(c: Any, a: Arguments) -> Any:
     """The first elements of each sequence in reverse order, as many as its length."""
     x, time, rank = a["input"], a["time_axis"], len(c.shape(a["input"]))
     extent = c.shape(x)[time]
-    a.get("batch_axis")  # the other one of the first two
+    a.get("batch_axis")  # of the first two axes, the one that is not time_axis
     if extent is None:
         raise Unsupported("reverses the batch; give it a number by onnx.tools.update_model_dims")
     if c.uniform(a["sequence_lens"]) == extent:
@@ -161,7 +162,7 @@ def _one_hot(c: Any, a: Arguments) -> Any:
     index = _from_start(c, c.operand(a["indices"]), int(depth))
     hit = c.emit(
         "eq", c.emit("unsqueeze", index, -1), c.constant(np.arange(int(depth)))
-    )  # none of an index outside
+    )  # An index outside hits no class.
     if isinstance(values, ConstantTensor):
         off, on = values.array.reshape(-1).tolist()
     else:

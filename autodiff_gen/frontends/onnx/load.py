@@ -13,7 +13,7 @@ from .read import read
 
 
 def from_onnx(model: Any) -> nn.Module:
-    """A network of ONNX as a Module; its initializers that a layer reads are parameters.
+    """A network of ONNX as a Module; the initializers that layers read are its parameters.
 
     model: the path of a file, or an onnx.ModelProto. The first axis is the batch, free if it has no number in the file.
     The network computes the same as the file, in evaluation mode; train() sets BatchNorm and Dropout to training.

@@ -1,8 +1,9 @@
-"""Loops whose number of iterations is known: the nodes of the body for each iteration, with different names.
+"""Unroll loops whose number of iterations is known: the nodes of the body are copied for each iteration, with other
+names.
 
     h_end, hs = Loop(3, true, h) { i, go, h -> go, tanh(h), tanh(h) }    ->    h.0 = tanh(h); h.1 = tanh(h.0); ...
 
-Nodes that depend on nothing that changes between iterations are computed once, so that weights that are cut or
+Nodes that do not depend on values that change between iterations are computed once, so that weights that are sliced or
 converted in the body stay one parameter.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-MOST = 10_000  # iterations of a loop that ends by its condition
+MOST = 10_000  # iterations at most
 
 
 class LoopBody:
@@ -38,8 +39,8 @@ class LoopBody:
         self.made = {name for node in self.each for name in node.output if name}
 
     def names(self, k: int) -> dict[str, str]:
-        """Names in the body -> names in iteration k, for the values that the iteration makes, and those that it takes
-        from the one before."""
+        """Names in the body -> names in iteration k, for the values that the iteration makes or takes from the previous
+        iteration."""
         own = {*self.made, self.counter, self.condition, *self.carried} - self.kept
         return {name: f"{name}.{k}" for name in own}
 
@@ -61,7 +62,7 @@ def names_read(node: Any) -> set[str]:
 
 
 def renamed(nodes: Iterable[Any], names: Mapping[str, str]) -> list[Any]:
-    """Copies of nodes with other names of values."""
+    """Copies of nodes with values renamed."""
     return [_renamed(node, names) for node in nodes]
 
 

@@ -24,8 +24,9 @@ IDENTITY = {"weight": 1, "bias": 0}
 
 
 def _affine(**given: Any) -> dict[str, Any]:
-    """Scale and shift by role; none where both are constants that change nothing: so exporters write layers that have
-    none (affine=False), and PyTorch a GroupNorm, as an InstanceNormalization of its groups."""
+    """Scale and shift by role; empty if both are constants that change nothing. Exporters write such constants for
+    layers with affine=False, and PyTorch writes them when it exports a GroupNorm as an InstanceNormalization of its
+    groups."""
     operands = {role: x for role, x in given.items() if x is not None}
     constants = all(isinstance(x, ConstantTensor) and not x.initializer for x in operands.values())
     if constants and all(np.all(x.array == IDENTITY[role]) for role, x in operands.items()):
@@ -40,7 +41,7 @@ def _batch_norm(c: Any, a: Arguments) -> Any:
     given |= {"weight": None, "bias": None, **_affine(weight=given["weight"], bias=given["bias"])}
     given = {role: c.weight(x, role, **kinds.get(role, {})) for role, x in given.items()}
     if not isinstance(a.get("input_mean", a.get("mean")), ValueRef):
-        # the counter of the layer, which no file has
+        # The layer's counter of batches, which files do not have.
         path = given["running_mean"].name.rpartition(".")[0]
         c.weights[f"{path}.num_batches_tracked"] = Weight(np.zeros((), np.int32), BUFFER)
     training, momentum = bool(a.get("training_mode")), 1 - a["momentum"]
@@ -54,7 +55,7 @@ def _batch_norm(c: Any, a: Arguments) -> Any:
 
 
 def _statistics(c: Any, a: Arguments, given: Any, momentum: float) -> list[Any]:
-    """The new running statistics, with ONNX's variance: the variance of the batch, not an estimate from it."""
+    """The new running statistics. ONNX uses the biased variance of the batch."""
     x = a["X"]
     axes = tuple(k for k in range(len(c.shape(x))) if k != 1)
     new = c.emit("mean", x, axes), c.emit("var", x, axes, correction=0)
@@ -84,7 +85,7 @@ def _layer_norm(c: Any, a: Arguments) -> Any:
 
 
 def _of_shape(c: Any, given: Any, role: str, shape: Any) -> Any:
-    """A weight of that shape, to which it may be broadcast."""
+    """A weight, broadcast to `shape`."""
     if c.shape(given) != tuple(shape) and not isinstance(given, ConstantTensor):
         return c.emit("broadcast_to", given, shape)
     if c.shape(given) != tuple(shape):
@@ -110,7 +111,7 @@ def _group_norm(c: Any, a: Arguments) -> Any:
 
 
 def _attention(c: Any, a: Arguments) -> Any:
-    """Heads of queries that share one of keys and values are repeated."""
+    """Attention. If several heads of queries share a head of keys and values, that head is repeated."""
     for name in ("past_key", "past_value", "nonpad_kv_seqlen"):
         if a.get(name) is not None:
             raise Unsupported(f"has {name}; a network that is trained sees whole sequences")

@@ -1,4 +1,4 @@
-"""Rules of the table: ops that onnxruntime's optimizer writes in place of several of ONNX; contrib ops, as its page
+"""Rules of the table: contrib ops, which onnxruntime's optimizer writes in place of several ops of ONNX. Its page
 ContribOperators.md defines them."""
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from .reductions import REDUCTIONS
 from .windows import WINDOWS
 
 DOMAIN = "com.microsoft"
-# Attributes that say how it is computed there.
+# Attributes of attention that must be 0.
 _OF_KERNELS = ("do_rotary", "past_present_share_buffer", "spatial")
 
 
 def _inputs(a: Arguments, names: str) -> dict[str, Any]:
-    """The inputs by name: onnx has no schema for the ops."""
+    """The inputs by name; the package onnx has no schema for these ops."""
     return {name: a.get(str(k)) for k, name in enumerate(names.split())}
 
 
@@ -55,7 +55,8 @@ def _quick_gelu(c: Any, a: Arguments) -> Any:
 
 
 def _activated(c: Any, a: Arguments, y: Any) -> Any:
-    """The activation of a fused op; its parameters have the names of the op's attributes in FusedGemm only."""
+    """The activation of a fused op. Its parameters are activation_alpha, activation_beta and activation_gamma in
+    FusedGemm, and the list activation_params in other ops."""
     name = a.get("activation")
     given = [a.get(f"activation_{n}") for n in ("alpha", "beta", "gamma")]
     params: list[Any] = [*(a.get("activation_params") or ()), *(g for g in given if g is not None)]
@@ -165,7 +166,7 @@ def _multi_head(c: Any, a: Arguments) -> Any:
 
 
 def _heads(c: Any, a: Arguments, parts: Any, mask: Any) -> Any:
-    """The attention of ONNX."""
+    """The op Attention of ONNX on these parts."""
     heads = a["num_heads"]
     for name in _OF_KERNELS:
         if a.get(name):

@@ -1,4 +1,4 @@
-"""Names of weights: names from PyTorch's exporter as they are, others by the names of nodes."""
+"""Names of weights: names from PyTorch's exporter stay; other names follow from the names of nodes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Container
 from typing import Any
 
-NAME = r"[A-Za-z_]\w*(\.\w+)+"  # of a module's parameter
+NAME = r"[A-Za-z_]\w*(\.\w+)+"  # the name of a module's parameter
 
 
 class Paths:
@@ -14,15 +14,15 @@ class Paths:
     in `sequential`. A node without a name is called by its op and a number."""
 
     def __init__(self, graph: Any) -> None:
-        constants = {t.name for t in graph.initializer if t.dims and t.data_type == 1}  # of floats
+        constants = {t.name for t in graph.initializer if t.dims and t.data_type == 1}  # float tensors
         weighted = [n for n in graph.node if constants.intersection(n.input)]
         paths = [self._of_name(n.name)[:-1] for n in weighted if "/" in n.name]
         self.common = _common(paths) if len(paths) > 1 else 0
-        self.of_node: dict[str, str] = {}  # by its first result
+        self.of_node: dict[str, str] = {}  # the first result of a node -> the path of its layer
         self.order: list[str] = []
 
     def weight(self, node: Any, original: str, role: str, taken: Container[str]) -> str:
-        """The name of a weight of a node. original: that in the file; role: "weight", "bias"."""
+        """The name of a weight of a node. original: its name in the file; role: such as "weight" or "bias"."""
         key = node.output[0]
         if re.fullmatch(NAME, original, re.ASCII) and original not in taken:
             if key not in self.of_node:
@@ -71,6 +71,6 @@ class Paths:
 
 
 def _common(paths: list[list[str]]) -> int:
-    """How many parts all paths begin with."""
+    """The number of first parts that all paths have in common."""
     shortest = min(map(len, paths))
     return next((k for k in range(shortest) if len({p[k] for p in paths}) > 1), max(0, shortest - 1))

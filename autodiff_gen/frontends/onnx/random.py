@@ -8,7 +8,7 @@ from ..imported.rules import Arguments, Rule
 
 
 def _drawn(function: str, of_two: Any) -> Rule:
-    """Random numbers of a given shape, or of the shape of a tensor; of_two: offset and scale from two attributes."""
+    """Random numbers of a given shape, or of the shape of a tensor; of_two: gives offset and scale from attributes."""
 
     def rule(c: Any, a: Arguments) -> Any:
         drawn = (

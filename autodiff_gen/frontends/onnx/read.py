@@ -1,5 +1,5 @@
-"""Read an ONNX file, by the package onnx, and reject files that are no float networks; ops of an opset before 13 are
-converted."""
+"""Read an ONNX file by the package onnx. Reject files that are no float networks, and convert files of an opset before
+13."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ QUANTISED = [
 
 
 def read(file: Any, name: str) -> Any:
-    """The ModelProto of a path, or of a ModelProto itself; weights in external files are loaded. Raises ModelError for
-    a file that is no ONNX, is damaged, or is no float network; ToolError without the package onnx."""
+    """The ModelProto of a path, or a given ModelProto, converted to a known opset and without functions; weights in
+    external files are loaded. Raises ModelError for a file that is no ONNX, is damaged, or is no float network;
+    ToolError without the package onnx."""
     if importlib.util.find_spec("onnx") is None:
         raise ToolError(
             f"ONNX networks need the package onnx, which is not installed; run: {pip_install('onnx')}"
@@ -80,8 +81,8 @@ def _float_network(model: Any, name: str) -> Any:
 
 
 def _converted(model: Any, name: str, opset: int) -> Any:
-    """A model of an earlier opset, converted by ONNX's own converter. Raises ModelError if that cannot. Ops that ONNX
-    does not have are of another domain for it."""
+    """A model of an earlier opset, converted by ONNX's version converter. Raises ModelError if the converter cannot.
+    During the conversion, ops that ONNX does not have are in another domain."""
     from onnx import ModelProto, defs, helper, shape_inference, version_converter
 
     moved = ModelProto()
@@ -110,7 +111,7 @@ def _converted(model: Any, name: str, opset: int) -> Any:
 
 
 def _loaded(onnx: Any, path: Path, name: str) -> Any:
-    """The model of a file."""
+    """The model of a file. Raises ModelError."""
     from google.protobuf.message import DecodeError
 
     data = read_bytes(path, ModelError)

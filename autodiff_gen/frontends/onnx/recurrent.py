@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..imported.program import ValueRef
 from ..imported.rules import Arguments, Rule, Unsupported
 
-# Gates of PyTorch -> their places in ONNX: LSTM i f g o of i o f c, GRU r z n of z r h.
+# For each of PyTorch's gates its place in ONNX's order: LSTM i f g o in i o f c, GRU r z n in z r h.
 GATES = {"lstm": (0, 2, 3, 1), "gru": (1, 0, 2), "rnn": (0,)}
 ACTIVATIONS = {"lstm": ("Sigmoid", "Tanh", "Tanh"), "gru": ("Sigmoid", "Tanh"), "rnn": ("Tanh",)}
 
@@ -59,7 +59,8 @@ def _recurrent(function: str) -> Rule:
 
 
 def _check(c: Any, a: Arguments, function: str, directions: int) -> str:
-    """The nonlinearity of a simple recurrent layer. Raises Unsupported."""
+    """The nonlinearity of a simple recurrent layer. Raises Unsupported for attributes and inputs without
+    counterpart."""
     known, given = ACTIVATIONS[function], tuple(a.get("activations") or ())
     given = given[: directions * len(known)] or known * directions
     relu = function == "rnn" and set(given) == {"Relu"}
@@ -76,8 +77,8 @@ def _check(c: Any, a: Arguments, function: str, directions: int) -> str:
 
 
 def _weights(c: Any, a: Arguments, function: str, directions: int) -> tuple[Any, ...]:
-    """For each direction weight_ih, weight_hh and, with biases, bias_ih and bias_hh. A layer has all of them: nodes
-    that share some, such as biases that are zero and that an exporter made one, do not learn together."""
+    """For each direction weight_ih, weight_hh and, with biases, bias_ih and bias_hh. Nodes that share only some of the
+    tensors, such as zero biases that an exporter merged, get separate parameters."""
     for name in ("W", "R", "B"):
         if isinstance(a[name], ValueRef):
             raise Unsupported(f"has {name} that is computed; make it an initializer")

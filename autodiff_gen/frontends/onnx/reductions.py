@@ -12,7 +12,7 @@ from .folding import ConstantTensor
 
 
 def reduction(function: str) -> Rule:
-    """axes are an input, or in earlier opsets an attribute; without any, all."""
+    """A reduction over axes, which are an input, or in earlier opsets an attribute; without axes over all."""
 
     def rule(c: Any, a: Arguments) -> Any:
         axes = _axes(c, a)
@@ -72,7 +72,8 @@ def _top_k(c: Any, a: Arguments) -> Any:
 
 
 def _linear(c: Any, x: Any, weight: ConstantTensor, bias: Any, transposed: bool) -> Any:
-    """x @ weight + bias, where weight is a parameter: as a linear layer, which has it as [out, in]."""
+    """x @ weight + bias as a linear layer, which stores its weight as [out, in]. transposed: whether `weight` has this
+    layout."""
     w = c.weight(weight, "weight", None if transposed else np.transpose)
     given = () if bias is None else (c.weight(bias, "bias", np.ravel if len(c.shape(bias)) > 1 else None),)
     return c.emit("linear", x, w, *given)

@@ -11,15 +11,13 @@ from .folding import is_batch
 
 
 def _resize(c: Any, a: Arguments) -> Any:
-    """Nearest neighbours and bilinear images as our function has them; other modes as a product with the weights that
-    the reference implementation has for each axis."""
+    """Nearest neighbours and bilinear images by our function `interpolate`; other modes by a product with a matrix for
+    each axis, which the reference implementation computes."""
     x = a["X"]
     if None in c.shape(x)[1:]:
         raise Unsupported("has a spatial axis that depends on the batch; use numbers")
     for name in ("axes", "keep_aspect_ratio_policy", "nearest_mode", "cubic_coeff_a"):
-        a.get(
-            name
-        )  # of the node, which the reference implementation reads; the last two have a meaning in one mode
+        a.get(name)  # The reference implementation reads these attributes from the node.
     wanted = _resized(c, a)
     scales = None if a.get("scales") is None else c.array(a["scales"], "scales").reshape(-1)
     shape = c.shape(x)
@@ -36,7 +34,8 @@ def _resize(c: Any, a: Arguments) -> Any:
         return c.emit("interpolate", x, wanted[2:])
     aligned = kind == ("linear", "align_corners")
     halves = kind == ("linear", "half_pixel")
-    halves |= kind == ("linear", "pytorch_half_pixel") and all(wanted[k] > 1 for k in axes)  # equal there
+    # The two kinds differ only for an extent of 1.
+    halves |= kind == ("linear", "pytorch_half_pixel") and all(wanted[k] > 1 for k in axes)
     if images and exact and (aligned or halves):
         options = {"align_corners": True} if aligned else {}
         return c.emit("interpolate", x, wanted[2:], mode="bilinear", **options)
@@ -44,7 +43,7 @@ def _resize(c: Any, a: Arguments) -> Any:
         weights = _axis_weights(c, a, axis, shape[axis], wanted[axis], regions)
         y = c.emit("matmul", c.emit("movedim", x, axis, -1), c.constant(weights))
         x = c.emit("movedim", y, -1, axis)
-    if regions and a.get("extrapolation_value"):  # of elements outside the region, which are zero so far
+    if regions and a.get("extrapolation_value"):  # elements outside the region are 0 so far
         zeros = np.zeros([1, *shape[1:]], np.float32)
         x = c.emit("{} + {}", x, c.constant(_reference(c, a, zeros)))
     return x
@@ -61,13 +60,13 @@ def _regions(c: Any, a: Arguments) -> dict[int, tuple[float, float]]:
 
 
 def _resized(c: Any, a: Arguments) -> tuple[int, ...]:
-    """The result's shape; the batch is computed with as 1."""
+    """The result's shape for a batch of 1."""
     shape = [1 if d is None else d for d in c.shape(a["X"])]
     return tuple(_reference(c, a, np.zeros(shape, np.float32)).shape)
 
 
 def _axis_weights(c: Any, a: Arguments, axis: int, size: int, wanted: int, regions: Any) -> Any:
-    """[size, wanted]: the result is linear in the input, axis by axis."""
+    """The matrix [size, wanted] of an axis: the result is linear in the input, axis by axis."""
     from onnx import helper
 
     node = c.node.proto
@@ -94,7 +93,7 @@ def _axis_weights(c: Any, a: Arguments, axis: int, size: int, wanted: int, regio
 
 
 def _index(c: Any, a: Arguments, axis: int) -> int:
-    """The place of an axis in scales."""
+    """The place of an axis in `scales`."""
     rank = len(c.shape(a["X"]))
     return axis if not a.get("axes") else [x % rank for x in a["axes"]].index(axis)
 
@@ -107,7 +106,7 @@ def _reference(c: Any, a: Arguments, x: Any) -> Any:
 
 
 def _with_one_sample(array: Any) -> Any:
-    """A constant, in which sizes of the batch are 1, as in `_resized`."""
+    """A constant with sizes of the batch replaced by 1, as in `_resized`."""
     return np.where(is_batch(array), 1, array).astype(array.dtype) if array.dtype.kind == "i" else array
 
 

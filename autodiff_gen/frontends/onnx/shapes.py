@@ -14,7 +14,7 @@ from ..imported.rules import Arguments, Rule, Unsupported
 from .folding import ConstantTensor, array_of, dtype_of, is_batch
 from .graph import dtype_named
 
-# Ends of at least this are the end of the axis: exporters write 2**31 - 1, 2**63 - 1, tf2onnx this too.
+# Ends of at least this are the end of the axis: exporters write 2**31 - 1 or 2**63 - 1, tf2onnx also this number.
 FAR = 1_000_000_000
 
 
@@ -27,8 +27,8 @@ def _reshape(c: Any, a: Arguments) -> Any:
 
 
 def _sizes(c: Any, x: Any, sizes: list[int]) -> tuple[Any, ...]:
-    """Sizes for reshape: the size of the batch becomes -1, or is read from an input after other extents; one extent may
-    be the number of a largest batch."""
+    """Sizes for reshape. The batch becomes -1 if only extents of 1 precede it; otherwise it is read from an input. A
+    given -1 is computed if the tensor or the sizes have the batch."""
     own = list(map(int, c.sizes(x)))
     if -1 in sizes and any(is_batch(s) for s in (*own, *sizes)):
         rest = math.prod(int(s) for s in sizes if s != -1)
@@ -90,7 +90,7 @@ def _split(c: Any, a: Arguments) -> Any:
 
 
 def _parts(c: Any, x: Any, axis: int, sizes: Sequence[int], names: Sequence[str]) -> list[Any]:
-    """No call makes those without elements, or one that is the operand."""
+    """The parts of x of these sizes. Parts without elements need no call, nor does a part that is all of x."""
     if any(is_batch(s) for s in sizes):
         raise Unsupported("splits the batch; give it a number by onnx.tools.update_model_dims")
     kept = tuple(name for name, size in zip(names, sizes, strict=True) if size)
@@ -108,8 +108,8 @@ class Parts:
 
 
 def _split_to_sequence(c: Any, a: Arguments) -> Parts:
-    """Parts of one size, or of the sizes in a vector; without sizes, parts of size 1, as single elements where keepdims
-    is 0."""
+    """Parts of one size, or of the sizes in a vector. Without sizes the parts have size 1, and with keepdims=0 lack the
+    axis."""
     x, given = c.operand(a["input"]), a["split"]
     axis = a["axis"] % len(c.shape(x))
     sizes = (1,) if given is None else c.numbers(given, "split")
@@ -167,7 +167,7 @@ def _expand(c: Any, a: Arguments) -> Any:
 
 
 def _filled(c: Any, a: Arguments) -> Any:
-    """ConstantOfShape of a size that the batch determines."""
+    """ConstantOfShape with a size that the batch determines."""
     shape = tuple(c.extent(s) for s in c.numbers(a["input"], "the shape"))
     if a.get("value") is None:
         return c.emit("broadcast_to", 0.0, shape)
@@ -206,7 +206,7 @@ def _pad(c: Any, a: Arguments) -> Any:
 
 
 def _pad_with(c: Any, a: Arguments, flat: list[int]) -> Any:
-    """Pad with a computed number, which a mask puts where there is no element."""
+    """Pad with a computed number: a mask selects it outside of the elements."""
     if not flat or a["mode"] != "constant":
         return a["data"] if not flat else c.emit("pad", a["data"], tuple(flat), mode=a["mode"])
     shape = [1 if d is None else d for d in c.shape(a["data"])]
@@ -219,7 +219,7 @@ def _pad_with(c: Any, a: Arguments, flat: list[int]) -> Any:
 
 
 def _tile(c: Any, a: Arguments) -> Any:
-    """The batch repeats an axis of extent 1."""
+    """Repetitions; as many as there are samples only along an axis of extent 1."""
     x, times = c.operand(a["input"]), c.numbers(a["repeats"], "repeats")
     of_batch = [bool(is_batch(k)) for k in times]
     if not any(of_batch):

@@ -1,4 +1,4 @@
-"""The table of ONNX ops: for each the rule that calls our functions. Ops of other domains have theirs before the
+"""The table of ONNX ops: for each op the rule that calls our functions. Ops of other domains have the domain before the
 name."""
 
 from __future__ import annotations

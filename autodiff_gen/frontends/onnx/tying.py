@@ -62,8 +62,8 @@ def origin_of(constants: Sequence[Any]) -> WeightOrigin | None:
 
 
 def operands_of_view(op: str, constants: Sequence[Any]) -> list[NDArray[Any]] | None:
-    """The operands of a node with the places of elements instead of elements; None if its result has other numbers than
-    these."""
+    """The operands of a node with the places of elements instead of elements; None if the node does not only move
+    elements."""
     floats = [x for x in constants if x.array.dtype.kind == "f"]
     if op not in VIEWS or not floats or any(x.origin is None for x in floats):
         return None
@@ -71,8 +71,8 @@ def operands_of_view(op: str, constants: Sequence[Any]) -> list[NDArray[Any]] | 
 
 
 def tied(uses: Sequence[WeightUse]) -> dict[str, str]:
-    """The initializers that have to stay one parameter, with its name: those with a trained element that is in two
-    places, and those in one weight with them."""
+    """Initializer that has to stay one parameter -> the parameter's name: initializers with a trained element that is
+    in two places, and initializers that share a weight with these."""
     if not any(use.trained for use in uses):
         return {}
     places, counts = np.unique(np.concatenate([u.origin.places.ravel() for u in uses]), return_counts=True)

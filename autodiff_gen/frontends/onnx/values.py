@@ -37,9 +37,10 @@ from .tying import WeightUse
 
 
 class OnnxValues:
-    """known: the representation of a tensor of the graph, a ValueRef or a ConstantTensor; values: ours, by name;
-    stored: weights of constants, by name, role and kind; batch: an input that has the batch as its first axis; tied:
-    initializers that stay one parameter, with its name; uses: the weights that were made from initializers."""
+    """known: name of a tensor of the graph -> its representation, a ValueRef or a ConstantTensor; values: name of a
+    ValueRef -> our graph value; stored: weights that were made from constants, by name, role, kind and group; batch: an
+    input that has the batch as its first axis; tied: initializer that stays one parameter -> the parameter's name;
+    uses: the weights that were made from initializers."""
 
     def __init__(self, model: Any, tied: Mapping[str, str]) -> None:
         self.tied = tied
@@ -58,7 +59,7 @@ class OnnxValues:
     # Properties for rules
 
     def shape(self, ref: Any) -> Shape:
-        """The shape of a reference or constant; None where the batch determines an extent."""
+        """The shape of a reference or constant; an extent that the batch determines is None."""
         if isinstance(ref, ConstantTensor):
             return tuple(ref.array.shape)
         if isinstance(ref, WeightRef):
@@ -81,7 +82,7 @@ class OnnxValues:
         return [d.coef * BATCH if isinstance(d, Dim) else d for d in shape]
 
     def extent(self, size: int) -> Any:
-        """A size as an argument: where the batch determines it, it is read from an input."""
+        """A size as an argument: if the batch determines it, it is read from an input."""
         if not folding.is_batch(size):
             return size
         batch = self.emit("{}.shape[0]", self.batch)
@@ -112,14 +113,14 @@ class OnnxValues:
         return tuple(int(n) for n in self.array(given, what).reshape(-1))
 
     def element(self, array: NDArray[Any]) -> Any:
-        """The number of an array of one element."""
-        if np.isnan(array).any():  # folding.py
+        """The number of an array of one element. Raises Unsupported for one that depends on the batch."""
+        if np.isnan(array).any():  # folding.py marks such numbers by NaN
             raise Unsupported("has a size that depends on the batch; use a number")
         return array.item()
 
     def operand(self, given: Any, role: str | None = None) -> Any:
-        """A tensor as an argument: numbers as such; other constants are weights of this node if role names one and
-        they are initializers, else constants."""
+        """A tensor as an argument. A constant without axes becomes a number; another constant becomes a weight of this
+        node if it is an initializer and a role is given, otherwise a constant of the program."""
         if not isinstance(given, ConstantTensor):
             return given
         array = given.array
@@ -143,7 +144,7 @@ class OnnxValues:
             self.uses.append(WeightUse(name, given.origin, trained))
 
     def shared(self, given: ConstantTensor) -> WeightRef:
-        """An initializer as a parameter in the layout of the file, which every node that reads it shares."""
+        """An initializer as a parameter in the layout of the file, shared by all nodes that read it."""
         name = self.tied.get(given.name)
         if name is None:
             found: WeightRef = self.weight(given, given.name.rpartition(".")[2])
@@ -160,8 +161,8 @@ class OnnxValues:
         self, given: Any, role: str, order: Any = None, kind: str = PARAMETER, group: Any = None
     ) -> Any:
         """A tensor as a parameter or buffer of this node's layer. order: a function that changes the order of its
-        elements; group: nodes of different groups do not share parameters. A parameter that other nodes share stays as
-        it is, except where a layer needs its own."""
+        elements; group: nodes of different groups do not share parameters. A parameter that was made before is shared,
+        unless the layer needs another order or kind."""
         if isinstance(given, WeightRef) and (order is not None or kind != PARAMETER):
             given = ConstantTensor(self.weights[given.name].array, given.name, True)
         if given is None or isinstance(given, ValueRef | WeightRef):
@@ -195,13 +196,13 @@ class OnnxValues:
         return tuple(self.node.proto.output)
 
     def maker(self, ref: Any) -> ProgramCall | None:
-        """The call that a value is the result of."""
+        """The call whose only result is the value; None for others."""
         return next(
             (call for call in reversed(self.calls) if call.results == (getattr(ref, "name", ""),)), None
         )
 
     def uniform(self, ref: Any) -> Any:
-        """The number that all elements of a tensor are, of whatever size; None if there is none, or it is computed."""
+        """The number that all elements of a tensor equal; None if they differ, or are computed."""
         array = ref.array if isinstance(ref, ConstantTensor) else None
         if isinstance(ref, WeightRef) and self.weights[ref.name].role == CONSTANT:
             array = self.weights[ref.name].array
@@ -254,7 +255,7 @@ class OnnxValues:
     def emit_layer(
         self, function: str, results: Names, shapes: Sequence[Any], *args: Any, **options: Any
     ) -> list[ValueRef]:
-        """Add a call that only a layer can be, as in imported/layer_rules.py; shapes: of its results."""
+        """Add a call of a function that exists only as a layer (imported/layer_rules.py). shapes: of its results."""
         args = tuple(map(self._argument, args))
         made = [make_input(n, Type(f32, tuple(s))) for n, s in zip(names(results), shapes, strict=True)]
         return self._add(function, results, args, options, made)

@@ -14,8 +14,8 @@ LOWEST = float(np.finfo(np.float32).min)
 
 
 class WindowShape(NamedTuple):
-    """The windows along the spatial axes: extents, windows, steps, distances of a window's elements, and padding before
-    and after."""
+    """The windows along the spatial axes. size: extents of the input; kernel: extents of a window; before, after:
+    padding."""
 
     size: tuple[int, ...]
     kernel: tuple[int, ...]
@@ -36,7 +36,8 @@ class WindowShape(NamedTuple):
 
 
 def window_shape(c: Any, a: Arguments, kernel: tuple[int, ...], auto_pad: str | None = None) -> WindowShape:
-    """auto_pad: in place of the attribute. Raises Unsupported for other than one or two spatial axes."""
+    """The windows of a node. auto_pad: replaces the attribute. Raises Unsupported for other than one or two spatial
+    axes, or if the batch determines a spatial axis."""
     size, axes = tuple(c.shape(a["X"])[2:]), len(c.shape(a["X"])) - 2
     if axes not in (1, 2):
         raise Unsupported(f"has {axes} spatial axes; one and two are supported")
@@ -72,7 +73,7 @@ def _weights(c: Any, a: Arguments) -> list[Any]:
 
 
 def _changed(options: dict[str, Any]) -> dict[str, Any]:
-    """The attributes that differ from the default of a convolution, one number for equal ones."""
+    """The attributes that differ from the defaults of a convolution; a tuple of equal numbers becomes a number."""
     plain = {"padding": 0, "output_padding": 0}
     found = {}
     for name, value in options.items():
@@ -116,7 +117,7 @@ def _conv_transpose(c: Any, a: Arguments) -> Any:
 
 
 def _whole_windows(w: WindowShape, ceil_mode: bool) -> WindowShape:
-    """The windows with enough padding after that none is cut off, where the output's extent is rounded up."""
+    """The windows, with ceil_mode: with enough padding after the input that the last window is complete."""
     if not ceil_mode:
         return w
     after = []
@@ -140,7 +141,7 @@ def _max_pool(c: Any, a: Arguments) -> Any:
 
 
 def _pooled(c: Any, kind: str, x: Any, w: WindowShape, options: dict[str, Any], ceil: bool) -> Any:
-    """A call of our pooling; its stride is the window by default."""
+    """A call of our pooling, whose default stride is the window."""
     kernel = w.kernel[0] if len(set(w.kernel)) == 1 else w.kernel
     given = _changed({k: v for k, v in options.items() if k != "stride"})
     if w.stride != w.kernel:

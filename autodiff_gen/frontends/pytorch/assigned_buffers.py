@@ -32,8 +32,8 @@ def assigned_buffers(torch: Any, module: Any, name: str) -> Iterator[None]:
                 old, new = before.get(key), buffers.get(key)
                 if new is not old and (old is not None or _is_computed(torch, new)):
                     check(_joined(path, key), old, new)
-                    assigned.append((buffers, key, old, new.clone()))  # new may be another buffer of before
-        if assigned:  # the result may be a buffer of before
+                    assigned.append((buffers, key, old, new.clone()))  # new may be another old buffer
+        if assigned:  # the result may be an old buffer
             result = torch.utils._pytree.tree_map_only(torch.Tensor, torch.clone, result)
         for buffers, key, old, new in assigned:
             old.copy_(new)
@@ -41,7 +41,7 @@ def assigned_buffers(torch: Any, module: Any, name: str) -> Iterator[None]:
         return result
 
     def check(place: str, old: Any, new: Any) -> None:
-        """Raises ModelError for a tensor that cannot be stored in the buffer of before."""
+        """Raises ModelError if `new` cannot be stored in the buffer `old`."""
         if not isinstance(old, torch.Tensor):
             raise ModelError(
                 f"{name}: forward assigns {quoted(place)}, which is no tensor before; give it a tensor "
@@ -85,7 +85,8 @@ def _joined(path: str, key: str) -> str:
 
 
 def _is_computed(torch: Any, tensor: Any) -> bool:
-    """Whether a tensor of an export is computed of inputs or weights: others are tables, which each call makes anew."""
+    """Whether a tensor of an export is computed from inputs or weights. Others are tables, which each call makes
+    anew."""
     tracing = torch.fx.experimental.proxy_tensor
     mode = tracing_mode(torch)
     if mode is None or not isinstance(tensor, torch.Tensor):

@@ -1,4 +1,4 @@
-"""The table of ATen operators: by their names without overload, for each the rule that calls our functions."""
+"""The table of ATen operators: name without overload -> the rule that calls our functions."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ COPIES = "alias clone contiguous lift_fresh_copy lift_fresh lift alias_copy"
 
 
 def _detach(c: Converter, a: Arguments) -> object:
-    """Integers have no gradient."""
+    """Detach floats; integers have no gradient."""
     return c.emit("detach", a["self"]) if c.dtype(a["self"]).startswith("float") else a["self"]
 
 
 def _round(c: Converter, a: Arguments) -> object:
-    """Round to so many decimals; a negative number rounds to a power of 10."""
+    """Round to a number of decimals; a negative number rounds to a power of 10."""
     x, decimals = a["self"], a.get("decimals", 0)
     if decimals == 0:
         return c.emit("round", x)
@@ -64,7 +64,7 @@ def _weight_norm(c: Converter, a: Arguments) -> object:
 
 
 def _arithmetic(sign: str, of_masks: str) -> Rule:
-    """+ and *, which are operators of logic for two masks, and take a mask beside integers for 0 and 1."""
+    """+ and *. For two masks they are operators of logic; a mask and integers compute with 0 and 1."""
     rule = promoting(operator(sign))
 
     def computed(c: Converter, a: Arguments) -> object:
@@ -266,7 +266,7 @@ TABLE: dict[str, Rule] = {
 TABLE = {**OF_COMPLEX, **TABLE}
 
 
-# Operators whose rules are for floats; PyTorch has some of them for integers too.
+# Operators whose rules are for floats, but that PyTorch also has for integers.
 OF_FLOATS = (
     f"{UNARY} amax amin argmax argmin cummax cummin cumprod cumsum div floor_divide fmod max maximum min minimum prod "
     "remainder scatter sum"
@@ -274,7 +274,8 @@ OF_FLOATS = (
 
 
 def _of_integers(rule: Rule) -> Rule:
-    """A rule for floats that integers are converted to, and its first result to PyTorch's dtype: exact below 2^24."""
+    """A rule for floats, also for integers: they are converted to float, and the first result to PyTorch's dtype. This
+    is exact below 2^24."""
 
     def converting(c: Converter, a: Arguments) -> object:
         given = {n: v for n in ("self", "other", "src") if is_integer(c, v := a.get(n))}
@@ -332,7 +333,7 @@ SHOWING = (
 )
 VIEWS = {f"aten.{name}" for name in SHOWING.split()}
 
-# Operators that compute each row of a matrix separately, or separate axes again: the operand with the rows.
+# Operators that compute each row of a matrix separately, or split the axis of rows again -> the operand with the rows.
 OF_ROWS = {
     **{
         f"aten.{name}": "self"

@@ -20,7 +20,7 @@ from .rules import Arguments, Converter, Rule, Unsupported, axis
 
 @dataclass(frozen=True)
 class Complex:
-    """References to the parts, of one shape; or the parts of a number of the program."""
+    """References to the parts, which have one shape; or the parts of a number."""
 
     real: Any
     imag: Any
@@ -49,7 +49,7 @@ def is_complex(given: Any) -> bool:
 
 
 def by_parts(rule: Rule, c: Converter, a: Arguments) -> Complex:
-    """The rule called for both parts. Raises Unsupported where a real tensor is among the complex ones."""
+    """Call the rule for both parts. Raises Unsupported for real and complex tensors together."""
     a = {
         n: Complex(v, 0.0) if n in ("self", "other") and isinstance(v, int | float) else v
         for n, v in a.items()
@@ -69,7 +69,7 @@ def _flat(given: Any) -> list[Any]:
 
 
 def _product(emit: Any, x: Any, y: Any) -> Any:
-    """A bilinear function of x and y, each complex or real."""
+    """A bilinear function of x and y, of which at least one is complex; the pair x, y if both are."""
     if not isinstance(x, Complex):
         return Complex(emit(x, y.real), emit(x, y.imag))
     if not isinstance(y, Complex):
@@ -160,7 +160,7 @@ SCALES = {
 
 
 def _waves(rows: int, columns: int, n: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """cos and sin of 2 pi j k / n; a row beyond n is left out, as elements are cut."""
+    """cos and sin of 2 pi j k / n; rows from n on are 0, which cuts elements off."""
     j, k = np.arange(rows)[:, None], np.arange(columns)[None]
     angle = 2.0 * math.pi * (j * k % n) / n
     shown = (j < n).astype(np.float64)
@@ -185,7 +185,8 @@ def _product_along(c: Converter, x: Any, dim: int, rank: int, matrix: NDArray[An
 def _along_axis(
     c: Converter, x: Any, dim: int, rank: int, extent: int, n: int, scale: float, inverse: bool, real: bool
 ) -> Any:
-    """The transform of n points along an axis of `extent` elements. real: of real numbers, or to them if inverse."""
+    """The transform of n points along an axis of `extent` elements. real: from real numbers, or to real numbers if
+    inverse."""
     half = n // 2 + 1
 
     def along(part: Any, matrix: NDArray[Any]) -> Any:
@@ -207,8 +208,9 @@ def _along_axis(
 
 
 def _transform(inverse: bool, real: bool, axes: tuple[int, ...] | None) -> Rule:
-    """Along `axes`, if the call names no others; None: as many as it has sizes, or all. Of real numbers, or to them, is
-    the transform of the last, which is the first that is computed, or the last of an inverse."""
+    """A transform along `axes`, if the call names no others. None: the last axes, as many as the call has sizes, or
+    all. real: the transform of the last axis is from real numbers, and is computed first; if inverse, it is to real
+    numbers, and is computed last."""
 
     def rule(c: Converter, a: Arguments) -> Any:
         x, power = a["self"], SCALES[a.get("norm")][inverse]
@@ -249,7 +251,7 @@ def _short_time(c: Converter, a: Arguments) -> Any:
     return found if a.get("return_complex") else _pair(c, found)
 
 
-# Operators that make complex numbers of real ones.
+# Operators that make complex numbers of real numbers, and transforms.
 COMPLEX: dict[str, Rule] = {
     "aten.view_as_complex": lambda c, a: Complex(_last(c, a["self"], 0), _last(c, a["self"], 1)),
     "aten.complex": lambda c, a: Complex(a["real"], a["imag"]),
@@ -264,8 +266,8 @@ COMPLEX: dict[str, Rule] = {
 
 
 def rule_of(key: str, arguments: Mapping[str, Any], table: Mapping[str, Rule]) -> Rule | None:
-    """The rule of an operator with complex numbers among its arguments, or that makes some of numbers; None for others.
-    Raises Unsupported."""
+    """The rule of an operator with complex arguments, or that creates complex numbers; None for other operators. Raises
+    Unsupported."""
     of_complex = any(is_complex(v) for v in arguments.values())
     if not of_complex and arguments.get("dtype") != "complex64":
         return None

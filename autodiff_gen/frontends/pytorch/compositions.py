@@ -1,4 +1,4 @@
-"""Rules of the table: operators that are several of our functions."""
+"""Rules of the table: operators that are composed of several of our functions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .rules import Arguments, Converter, Rule, Unsupported, axis, is_integer
 
 
 def _addmm(c: Converter, a: Arguments) -> Any:
-    """beta * self + alpha * (a product)."""
+    """beta * self + alpha * (first @ second)."""
     first = next(a[name] for name in ("mat1", "batch1", "mat") if name in a)
     second = next(a[name] for name in ("mat2", "batch2", "vec") if name in a)
     product, added = c.emit("matmul", first, second), a["self"]
@@ -32,8 +32,8 @@ def _logaddexp2(c: Converter, a: Arguments) -> Any:
 
 
 def _triangle(c: Converter, a: Arguments) -> tuple[int, np.ndarray[Any, Any]]:
-    """The axis along which a cumulative operator computes, and for each result and element there whether it is a term
-    of the result, with an axis of 1 for each later axis."""
+    """The axis along which a cumulative operator computes; and a mask [result, element, 1, ...] that says whether an
+    element is a term of a result, with an extent of 1 for each later axis."""
     shape, dim = c.shape(a["self"]), axis(c, a["self"], a["dim"])
     extent = shape[dim]
     if extent is None:
@@ -43,14 +43,14 @@ def _triangle(c: Converter, a: Arguments) -> tuple[int, np.ndarray[Any, Any]]:
 
 
 def _cumprod(c: Converter, a: Arguments) -> Any:
-    """Products of rows of a triangle: exact also where elements are 0, in the square of the time."""
+    """Products of rows of a triangle: exact also for elements that are 0, but in quadratic time."""
     dim, until = _triangle(c, a)
     factors = c.emit("where", c.constant(until), c.emit("unsqueeze", a["self"], dim), 1.0)
     return c.emit("prod", factors, dim + 1)
 
 
 def _cumulative_extreme(function: str) -> Rule:
-    """cummax or cummin with indices: of equal elements the last. Of rows of a triangle, in the square of the time."""
+    """cummax or cummin with indices, of equal elements the last. They reduce rows of a triangle, in quadratic time."""
     nothing = -np.inf if function == "max" else np.inf
 
     def rule(c: Converter, a: Arguments) -> Any:
@@ -65,7 +65,8 @@ def _cumulative_extreme(function: str) -> Rule:
 
 
 def _cross(c: Converter, a: Arguments) -> Any:
-    """a x b. roll moves the components that follow each one to its place: the first is a[1] * b[2] - a[2] * b[1]."""
+    """The cross product a x b. roll moves the component that follows each component to its place: the first result is
+    a[1] * b[2] - a[2] * b[1]."""
     dim = axis(c, a["self"], -1 if a.get("dim") is None else a["dim"])
 
     def rolled(x: Any, by: int) -> Any:
@@ -77,7 +78,7 @@ def _cross(c: Converter, a: Arguments) -> Any:
 
 
 def _nan_to_num(c: Converter, a: Arguments) -> Any:
-    """Numbers in place of NaN and of infinities, the largest ones by default."""
+    """Numbers in place of NaN and of infinities: by default 0 and the largest numbers."""
     x, most = a["self"], float(np.finfo(np.float32).max)
     if is_integer(c, x):
         return x

@@ -13,7 +13,7 @@ DTYPES = {"float32": np.float32, "int64": np.int32, "int32": np.int32, "bool": n
 
 
 def _filled(number: float | None = None, like: bool = False) -> Rule:
-    """A tensor of one number: a constant, or where the batch determines its size a number that is broadcast."""
+    """A tensor filled with a number: a constant, or a broadcast number if the batch determines the size."""
 
     def rule(c: Converter, a: Arguments) -> Any:
         value = a["fill_value"] if number is None else number
@@ -44,7 +44,7 @@ def _filled(number: float | None = None, like: bool = False) -> Rule:
 
 
 def _empty(like: bool = False) -> Rule:
-    """Memory that a random number fills: ones."""
+    """Uninitialised memory, which another operator fills, as with random numbers: ones."""
 
     def rule(c: Converter, a: Arguments) -> Any:
         ref = _filled(1.0, like)(c, a)
@@ -55,7 +55,7 @@ def _empty(like: bool = False) -> Rule:
 
 
 def _window(alpha: float, beta: float) -> Rule:
-    """alpha - beta cos(2 pi k / n), of a spectrum's frames; a symmetric one has n - 1."""
+    """alpha - beta cos(2 pi k / n), the window of a spectrum's frames; a symmetric window has n - 1 in place of n."""
 
     def rule(c: Converter, a: Arguments) -> Any:
         n = a["window_length"]

@@ -31,7 +31,7 @@ from .rules import EMPTY, Unsupported, is_empty
 from .running_statistics import read_between, unread_counts, with_new_statistics
 from .weights import INTEGERS, read_weights
 
-JOINS = {TABLE["aten.cat"], TABLE["aten.stack"]}  # of tensors, some without elements
+JOINS = {TABLE["aten.cat"], TABLE["aten.stack"]}  # rules that take tensors without elements
 OURS = {"float32": "f32", "bool": "bool", **dict.fromkeys(INTEGERS, "s32")}
 
 
@@ -212,8 +212,8 @@ class _Conversion(InPlace):
             self.problems.unknown(key, TABLE, self.place(), NAMES.get(name, name))
 
     def _size_calls_at_their_readers(self, calls: Sequence[ProgramCall]) -> list[ProgramCall]:
-        """The calls that results depend on, where those that compute sizes are part of the module that reads them
-        first: PyTorch records none for them."""
+        """The calls, with calls that compute sizes moved into the module that reads the size first: PyTorch records no
+        module for them."""
         readers: dict[str, ProgramCall] = {}
         moved: list[ProgramCall] = []
         for call in reversed(calls):

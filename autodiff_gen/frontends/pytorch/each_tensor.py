@@ -16,7 +16,7 @@ PREFIX = "_foreach_"
 
 @contextmanager
 def each_tensor(torch: Any, module: Any) -> Iterator[None]:
-    """While the module is exported."""
+    """Replace operators on lists while the module is exported."""
 
     class Each(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

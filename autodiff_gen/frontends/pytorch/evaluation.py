@@ -13,8 +13,8 @@ LAYERS = "torch.nn.modules."
 
 @contextmanager
 def in_evaluation(torch: Any, module: Any) -> Iterator[None]:
-    """Until the end the module is in evaluation mode, without the functions by which PyTorch computes whole
-    transformer layers there."""
+    """In the block the module is in evaluation mode, without the fast functions by which PyTorch computes whole
+    transformer layers in this mode."""
     fast = torch.backends.mha.get_fastpath_enabled()
     with state_kept(torch, module):
         torch.backends.mha.set_fastpath_enabled(False)
@@ -26,7 +26,7 @@ def in_evaluation(torch: Any, module: Any) -> Iterator[None]:
 
 
 def follows_flags(module: Any) -> bool:
-    """Whether only the flags of its layers make up the mode of a module: all of its code is in torch.nn."""
+    """Whether the mode of a module affects only flags of its layers, because all of its code is in torch.nn."""
     hooks = ("_forward_hooks", "_forward_pre_hooks")
     return all(
         type(m).__module__.startswith(LAYERS)

@@ -105,7 +105,8 @@ def _imported(exports: _Exports) -> tuple[io.BytesIO, ImportedProgram, nn.Module
             except ModelError as error:
                 if program is not None and program.keeps_gradients:
                     raise
-                if first is None or CHANGED_VIEW in str(first):  # in which the other form has no part
+                # A form without in-place operators changes no views: its error tells more.
+                if first is None or CHANGED_VIEW in str(first):
                     first = error
         if not exports.is_free:
             break
@@ -140,7 +141,7 @@ class _Exports:
         self.module: Any = module
         self.name = type(module).__name__
         self.examples = _examples(torch, input)
-        self.programs: dict[bool, Any] = {}  # by whether the batch is free, each exported once
+        self.programs: dict[bool, Any] = {}  # whether the batch is free -> the exported program
         self.depended: set[str] = set()  # buffers whose values the exported program depends on
         self.is_free = False  # whether a file with a free batch was saved
 
@@ -150,8 +151,8 @@ class _Exports:
         return next((int(e.shape[0]) for e in self.examples if e.ndim), None)
 
     def in_two_modes(self, program: ImportedProgram, functional: bool, free: bool) -> ImportedProgram:
-        """The program of the module in its mode, and in evaluation mode where that computes something else. functional,
-        free: the form of the program. Raises ModelError for another form in evaluation mode."""
+        """The program of the module in its mode, merged with its program in evaluation mode if that computes something
+        else. functional, free: the form of the program. Raises ModelError if evaluation mode has only other forms."""
         is_training = any(m.training for m in self.module.modules())
         if is_training and follows_flags(self.module):
             return program
@@ -195,9 +196,9 @@ class _Exports:
 
     def saved(self, functional: bool = False, free: bool = True) -> io.BytesIO:
         """The file that torch.export.save writes. functional: without in-place operators, and with operators decomposed
-        that the importer does not know; free: with a free batch where the module allows it."""
+        that the importer does not know; free: with a free batch if the module allows it."""
         if free:
-            with contextlib.suppress(ModelError):  # the second message has numbers in place of symbols
+            with contextlib.suppress(ModelError):  # messages of the second try have numbers, not symbols
                 file = self._saved(functional, dynamic=True)
                 if read(file, self.name).symbols:
                     self.is_free = True
@@ -254,7 +255,7 @@ class _Exports:
 
 
 def _examples(torch: Any, input: Any) -> tuple[Any, ...]:
-    """Example tensors."""
+    """The example tensors for the argument `input` of from_torch. Raises ModelError."""
     if isinstance(input, torch.Tensor):
         return (input,)
     if not isinstance(input, Sequence) or not input:
@@ -274,8 +275,8 @@ def _drawn(torch: Any, example: Any) -> Any:
 
 
 def _of_two(example: Any) -> Any:
-    """A copy, as torch.export marks a free axis in the tensor, with at least two samples: it takes a batch of one for
-    a constant."""
+    """A copy with at least two samples: torch.export marks a free axis in the tensor, and takes a batch of one for a
+    constant."""
     alone = example.ndim and example.shape[0] == 1
     return example.repeat(2, *[1] * (example.ndim - 1)) if alone else example.clone()
 
@@ -322,8 +323,8 @@ def _decomposed(torch: Any, exported: Any) -> Any:
 
 @contextlib.contextmanager
 def _operators_loaded_once(torch: Any) -> Iterator[None]:
-    """A decomposition loads all of PyTorch's operators for each of their namespaces, which takes a third of its time:
-    here it finds them loaded."""
+    """Load all of PyTorch's operators once: a decomposition loads them for each of their namespaces, which takes a
+    third of its time."""
     utils = torch._export.utils
     load = getattr(utils, "_materialize_cpp_cia_ops", None)
     if load is not None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from .user_lines import is_users
 
-# Messages of torch.export about control flow that depends on data.
+# Parts of messages of torch.export about control flow that depends on data.
 OF_DATA = (
     "data-dependent",
     "higher order operator",
@@ -18,7 +18,7 @@ OF_DATA = (
     "Cond doesn't work",
     "target=torch.ops.aten.item.default",
 )
-# Messages of torch.export about its own faults.
+# Parts of messages of torch.export that tell a user no reason.
 NO_REASON = (
     "<weakref at",
     ".numpy() is not supported",
@@ -38,7 +38,7 @@ NOT_RECORDED = (
 
 
 def reason_of(error: Exception, torch: Any) -> str:
-    """The first line of an error, and the user's line that it names."""
+    """The reason of an error of torch.export: its first line or a clearer one, and the user's line that caused it."""
     text = str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     first = lines[0] if lines else type(error).__name__
@@ -63,7 +63,7 @@ def reason_of(error: Exception, torch: Any) -> str:
 
 
 def _is_of(error: Exception, *modules: str) -> bool:
-    """Whether these modules of PyTorch raised an error, which may say no more."""
+    """Whether the traceback of an error passes through one of these modules of PyTorch."""
     frames = (Path(f.filename) for f in traceback.extract_tb(error.__traceback__))
     return any(file.stem in modules and "torch" in file.parts for file in frames)
 

@@ -1,6 +1,6 @@
-"""Subclasses of torch.autograd.Function, whose `backward` torch.export does not see: while a module is exported, a call
-becomes the computation of `forward`, as an operator whose gradients are the computation of `backward`. PyTorch's own
-checkpoint(use_reentrant=True) becomes a call of the function: no gradient reaches it if none of its operands has one.
+"""Subclasses of torch.autograd.Function, whose `backward` torch.export does not see. While a module is exported, a call
+becomes the computation of `forward`, and an operator whose gradients are the computation of `backward`. PyTorch's
+checkpoint(use_reentrant=True) becomes a call of the function, recorded only if an operand requires a gradient.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Saved:
 
 @contextmanager
 def exported_functions(torch: Any, name: str, mapped: Callable[[Any], Any]) -> Iterator[None]:
-    """Make `apply` of the user's Functions traceable. mapped: gives the replacements of tensors. Raises ModelError, for
+    """Make `apply` of the user's Functions traceable. mapped: replaces tensors that have hooks. Raises ModelError, for
     the network `name`, for results that are no tensors."""
     Function = torch.autograd.Function
     original = Function.__dict__["apply"]

@@ -17,9 +17,9 @@ NAMES |= {9: "complex32", 10: "complex64", 11: "complex128", 12: "bool", 13: "bf
 
 @dataclass(frozen=True)
 class OperatorCall:
-    """One call of an operator. target: "aten.relu.default"; arguments: by the names of PyTorch's schema, tensors and
-    sizes as ValueRef; results: the names of tensors and sizes; modules: the entries of nn_module_stack, path, instance
-    and class; source: the user's file and line; recorded: whether PyTorch records the operator for the gradient."""
+    """One call of an operator. target: such as "aten.relu.default"; arguments: by the names of PyTorch's schema,
+    tensors and sizes as ValueRef; results: the names of tensors and sizes; modules: (path, instance, class) for each
+    entry of nn_module_stack; source: the user's file and line; recorded: whether autograd records the operator."""
 
     target: str
     arguments: Mapping[str, Any]
@@ -46,7 +46,7 @@ EXTENT = 1 << 31  # of an axis at most
 
 
 def shape_of(sizes: Any) -> Shape:
-    """Extents; None where the batch determines one. Raises Malformed."""
+    """Extents; an extent that the batch determines is None. Raises Malformed."""
     shape = each(sizes, "sizes", _extent)
     if len(shape) > RANK:
         raise Malformed(f"a tensor has {len(shape)} axes, more than {RANK}")
@@ -111,7 +111,7 @@ def _complex(value: Any) -> dict[str, float]:
     return {part: _number(field(value, part, float)) for part in ("real", "imag")}
 
 
-# Kinds of arguments -> how they are read. A graph of control flow, which no table has, is None.
+# Kinds of arguments -> how they are read. A graph of control flow is None, since no operator of the table takes one.
 _ARGUMENTS: dict[str, Callable[[Any], Any]] = {
     "as_none": lambda value: None,
     "as_graph": lambda value: None,
@@ -205,7 +205,8 @@ def flat_nodes(given: Any, tensors: dict[str, Any], depth: int = 0) -> Iterator[
 
 
 def _region(entry: Mapping[str, Any], target: str) -> tuple[bool, Any, Sequence[Any]] | None:
-    """For an operator that contains a graph: whether it is without gradient, the graph, and its operands."""
+    """For an operator whose graph is inlined: whether it is without gradient, the graph, and its operands. None for
+    other operators."""
     if not target.startswith("higher_order.wrap_with_"):
         return None
     arguments = [field(a, "arg", dict) for a in objects(entry, "inputs")]
@@ -263,8 +264,8 @@ def _source(metadata: Mapping[str, str]) -> str:
 
 
 def calls_numbered(nodes: Iterable[OperatorCall]) -> Iterator[OperatorCall]:
-    """The nodes of PyTorch 2.5 and earlier, which give each call of a module the same name: another call begins where
-    a module comes back."""
+    """The nodes, with a number for each call of a module: PyTorch 2.5 and earlier give all calls of a module one name.
+    Another call begins where nodes of a module follow nodes outside of it."""
     begun: dict[str, int] = {}
     before: tuple[tuple[str, str, str], ...] = ()
     for node in nodes:

@@ -1,4 +1,4 @@
-"""The names in messages of hooks and places of the user's code."""
+"""How messages name hooks, and places in the user's code."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""Gradient hooks, which torch.export does not record: while a module is exported, the value that has one becomes an
-operator of ours, whose gradient is the result of the hook for a placeholder of the gradient.
+"""Gradient hooks, which torch.export does not record. While a module is exported, a value that has a hook becomes the
+result of our operator custom_gradient: its gradient is the hook's result for a placeholder of the gradient.
 
     h.register_hook(lambda g: g * mask)  ->  g = autodiff_gen.gradient_of(h)
                                              h = autodiff_gen.custom_gradient([h], [g], [h], [g * mask])
 
-So are hooks of parameters, of modules, and parameters whose requires_grad is off in a part of `forward`.
+Hooks of parameters and of modules are recorded the same way. A parameter whose requires_grad is off in a part of
+`forward` is detached there.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from .tracing import tracing_mode
 
 
 def check_hooks(torch: Any, module: Any, name: str) -> None:
-    """Raises ModelError for hooks that are no functions of one gradient."""
+    """Raises ModelError for registered hooks that cannot be recorded."""
     for path, parameter in module.named_parameters():
         for hook in (getattr(parameter, "_post_accumulate_grad_hooks", None) or {}).values():
             raise ModelError(
@@ -47,7 +48,7 @@ def check_hooks(torch: Any, module: Any, name: str) -> None:
 @contextmanager
 def exported_hooks(torch: Any, module: Any, name: str) -> Iterator[Any]:
     """Record hooks while the module is exported; gives the recorder. Raises ModelError, for the network `name`, for
-    hooks that are no functions of the gradient."""
+    hooks that cannot be recorded."""
     check_hooks(torch, module, name)
     recorder = _recorder(torch, module, name)
     hooks, modes = torch.utils.hooks, torch.autograd.grad_mode.inference_mode
@@ -56,7 +57,7 @@ def exported_hooks(torch: Any, module: Any, name: str) -> Iterator[Any]:
     enabled = torch.is_grad_enabled()
 
     def without_gradients(mode: Any) -> None:
-        """Behaves as torch.no_grad(), which torch.export records."""
+        """In place of torch.inference_mode(): behaves as torch.no_grad(), which torch.export records."""
         mode.before = torch.is_grad_enabled()
         torch._C._set_grad_enabled(not mode.mode)
 
@@ -76,7 +77,8 @@ def exported_hooks(torch: Any, module: Any, name: str) -> Iterator[Any]:
 def custom_gradient(
     torch: Any, ys: Sequence[Any], gs: Sequence[Any], pairs: Sequence[tuple[Any, Any]]
 ) -> list[Any]:
-    """ys, with gs as placeholders of their gradients; pairs: tensors, and the gradients that arrive there."""
+    """ys with other gradients. gs: placeholders of the gradients of ys; pairs: tensors, each with the gradient that it
+    gets, computed from gs."""
     xs, dxs = ([pair[k] for pair in pairs] for k in range(2))
     return list(torch.ops.autodiff_gen.custom_gradient(list(ys), list(gs), xs, dxs))
 
@@ -96,9 +98,9 @@ def _recorder(torch: Any, module: Any, name: str) -> Any:
             self.new: dict[int, Any] = {}  # id of a tensor -> its replacement
             self.paths: dict[int, str] = {}  # id of a parameter -> its path
             self.hooks: dict[int, list[Any]] = {}  # by id of a tensor
-            self.read: set[int] = set()  # ids of tensors that gradients arrive at
-            self.kept: list[Any] = []  # tensors whose ids are known
-            self.removed: list[str] = []
+            self.read: set[int] = set()  # ids of tensors that values with gradients were computed from
+            self.kept: list[Any] = []  # tensors that must live, since their ids are noted
+            self.removed: list[str] = []  # hooks that were removed
 
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             called = getattr(func, "__name__", "")
@@ -131,7 +133,8 @@ def _recorder(torch: Any, module: Any, name: str) -> Any:
             return result
 
         def mapped(self, given: Any) -> Any:
-            """Tensors with their hooks; parameters that are not trained at present are detached."""
+            """An argument with the replacements of tensors that have hooks. Parameters whose requires_grad is off at
+            present are detached."""
             if isinstance(given, torch.Tensor):
                 return self.tensor(given) if torch.is_grad_enabled() else self.new.get(id(given), given)
             if type(given) in (tuple, list):
@@ -149,7 +152,8 @@ def _recorder(torch: Any, module: Any, name: str) -> Any:
             return self.new.get(id(given), given)
 
         def changed(self, given: Any, is_part: bool) -> None:
-            """Note that a tensor is changed in place in torch.no_grad(): its gradient passes the change unchanged."""
+            """Check a change in place in torch.no_grad(), which gradients pass unchanged. Raises ModelError if only a
+            part of a tensor changes."""
             if given.requires_grad and (is_part or given._base is not None):
                 raise ModelError(
                     f"{name}: forward changes a part of a tensor in place in torch.no_grad() ({caller(torch)}); "
@@ -174,7 +178,7 @@ def _recorder(torch: Any, module: Any, name: str) -> Any:
                     f"{name}: the hook {described(hook)} of {of} is registered after other values were computed from "
                     "it; register it before"
                 )
-            self.tensor(given)  # with hooks of before
+            self.tensor(given)  # adds the hooks that the parameter had before the export
             self.hook(given, [hook], of)
             return _Handle(lambda: self.removed.append(f"{described(hook)} of {of}"))
 
@@ -192,8 +196,8 @@ def _recorder(torch: Any, module: Any, name: str) -> Any:
             self.kept += (given, self.new[id(given)])
 
         def hooked(self, values: Sequence[Any], calls: Sequence[tuple[Any, Any]], of: str) -> list[Any]:
-            """Values with hooks. calls: pairs of a function and its name in messages. The function takes all gradients
-            and returns all, None for a gradient that stays as it is, or None."""
+            """Values with hooks. calls: pairs of a function and the hook that messages name. The function takes all
+            gradients, and returns all or None; None for one gradient leaves it as it is."""
             of_values = [torch.ops.autodiff_gen.gradient_of(v) for v in values]
             gradients, changes = [g.clone() for g in of_values], False
             for call, hook in calls:
@@ -225,7 +229,8 @@ def _recorder(torch: Any, module: Any, name: str) -> Any:
             return custom_gradient(torch, values, of_values, list(zip(values, gradients, strict=True)))
 
         def finish(self) -> None:
-            """Raises ModelError for a module that is another network in its next call."""
+            """Raises ModelError if the call removed hooks, or left another requires_grad: the next call would compute
+            another network."""
             for removed in self.removed:
                 raise ModelError(
                     f"{name}: forward removes the hook {removed} before the backward pass; leave it out"

@@ -25,10 +25,10 @@ class InPlace(ExportedValues):
         self.updates: dict[str, Any] = {}  # the new values of parameters and buffers
         self.detached: dict[Any, Any] = {}  # a detached tensor -> the tensor with its gradient
         self.hidden: set[str] = set()  # tensors that are detached, and views of them
-        self.keeps_gradients = False  # of changed tensors, which run_decompositions() does not
+        self.keeps_gradients = False  # whether run_decompositions() would lose gradients of changed tensors
         self.unrecorded: set[str] = set()  # tensors that are made in torch.no_grad()
-        self.shown: Mapping[str, str] = {}  # names of running statistics -> the names of these in the graph
-        self.uncounted: Collection[str] = ()  # numbers of batches that nothing reads
+        self.shown: Mapping[str, str] = {}  # name of a running statistic -> its weight's name in the graph
+        self.uncounted: Collection[str] = ()  # buffers that count batches and that nothing reads
         self.position = 0  # of the node
         self.last_read: dict[str, int] = {}  # the position of the last node that reads a name
 
@@ -36,7 +36,7 @@ class InPlace(ExportedValues):
         return self.last_read.get(name, -1) > self.position
 
     def with_gradient(self, ref: Any) -> Any:
-        """The tensor whose elements a detached one shows; others as they are."""
+        """The tensor with gradient that a detached tensor was made of; other tensors are returned as they are."""
         return self.detached.get(ref, ref)
 
     def change(self, node: OperatorCall, name: str, new: Any) -> None:
@@ -71,7 +71,7 @@ class InPlace(ExportedValues):
                 self.shapes[ref.name], self.dtypes[ref.name] = shape, dtype
 
     def update(self, given: ValueRef, new: ValueRef) -> None:
-        """Let the running statistic of that name in the graph have a new value from now on."""
+        """Let the running statistic `given` of the graph have a new value from now on."""
         root = self.shown.get(given.name, self.root.get(given.name, given.name))
         self.shapes[new.name], self.dtypes[new.name] = (
             self.exported.shapes[given.name],
@@ -93,7 +93,8 @@ class InPlace(ExportedValues):
         return self.exported.stored[self.exported.weights[root][1]].requires_grad
 
     def may_change(self, name: str) -> bool:
-        """Whether a tensor may be replaced by the result of an in-place operator: nothing else shows its elements."""
+        """Whether a tensor may be replaced by the result of an in-place operator: no tensor that is read later shows
+        its elements in another way. Otherwise adds a problem."""
         root = self.root.get(name, name)
         if root in self.exported.inputs:
             self.changed_input(root)
@@ -120,7 +121,7 @@ class InPlace(ExportedValues):
         return [n for n in needed if self.with_gradient(self.known.get(n)) != whole]
 
     def may_update(self, weight: str) -> bool:
-        """Whether a forward pass may change a parameter or buffer."""
+        """Whether a forward pass may change a parameter or buffer; otherwise adds a problem."""
         if weight in self.views:
             what = f"changes {quoted(weight)} in place, which shows the memory of another one; change that"
         elif self.exported.stored[weight].dtype == "bool":

@@ -17,7 +17,7 @@ def _index(c: Converter, a: Arguments) -> Any:
     dims = list(chosen)
     x, rank = a["self"], len(c.shape(a["self"]))
     first = dims[0]
-    if dims != list(range(first, first + len(dims))):  # PyTorch has their axes first
+    if dims != list(range(first, first + len(dims))):  # PyTorch's result has the indexed axes first
         x = c.emit("permute", x, (*dims, *(k for k in range(rank) if k not in dims)))
         first = 0
     if isinstance(x, WeightRef) and c.weights[x.name].role == CONSTANT:  # an array, which values cannot index
@@ -65,8 +65,8 @@ def _sort(c: Converter, a: Arguments) -> Any:
 
 
 def _kth(c: Converter, a: Arguments) -> Any:
-    """The k-th smallest element along an axis and its index; of a median the element in the middle, the lower of
-    two."""
+    """The k-th smallest element along an axis and its index; for a median the element in the middle, or the lower of
+    the two there."""
     x, dim = a["self"], axis(c, a["self"], a.get("dim", -1))
     if "dim" not in a and "k" not in a:  # of all elements
         x, dim = c.emit("flatten", x), 0
@@ -83,7 +83,7 @@ def _kth(c: Converter, a: Arguments) -> Any:
 
 
 def _diagonal_scatter(c: Converter, a: Arguments) -> Any:
-    """A matrix with other elements on a diagonal."""
+    """A matrix with the elements of `src` on a diagonal."""
     shape, offset = c.shape(a["self"]), a.get("offset", 0)
     if len(shape) != 2 or None in shape or (a.get("dim1", 0), a.get("dim2", 1)) != (0, 1):
         raise Unsupported("changes a diagonal of more than a matrix; use torch.where with torch.eye")
@@ -100,14 +100,14 @@ def _one_hot(c: Converter, a: Arguments) -> Any:
 
 
 def _scatter(c: Converter, a: Arguments) -> Any:
-    """Elements of a tensor, or a number, at indices."""
+    """Write elements of a tensor, or a number, at indices."""
     if a.get("reduce") is not None:
         raise Unsupported(f"has reduce={a['reduce']!r}; use scatter_reduce")
     return c.emit("scatter", a["self"], a["dim"], a["index"], a.get("src", a.get("value")))
 
 
 def _to(c: Converter, a: Arguments) -> Any:
-    """Conversions between dtypes; of devices and memory formats nothing is left."""
+    """Conversions between dtypes; devices and memory formats have no effect."""
     wanted = a.get("dtype")
     if isinstance(a.get("other"), ValueRef | WeightRef):
         wanted = c.dtype(a["other"])
@@ -115,7 +115,7 @@ def _to(c: Converter, a: Arguments) -> Any:
 
 
 def converted(c: Converter, x: Any, now: str, wanted: str) -> Any:
-    """x from one dtype to another, as PyTorch calls them."""
+    """x converted from one dtype to another; both are PyTorch's names."""
     ours = {"float32": "f32", "int64": "s32", "int32": "s32", "bool": "bool", "uint8": "u8", "int8": "s8"}
     if wanted not in {now, *ours}:
         raise Unsupported(f"converts to {wanted}; use float32")

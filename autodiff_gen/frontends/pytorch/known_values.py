@@ -1,5 +1,5 @@
-"""Tensors whose values follow from constants, while a module is exported: masks of them choose elements, as integers
-do, and Python may read them.
+"""Tensors whose values follow from constants while a module is exported: as masks they become integer indices, and
+Python may read them.
 
     similar[~torch.eye(8, dtype=torch.bool)]    ->    similar[rows, columns]
 
@@ -41,18 +41,19 @@ class _Known(NamedTuple):
 
 @contextmanager
 def known_values(torch: Any, module: Any) -> Iterator[set[str]]:
-    """Gives the set of buffers on whose values the export depends: they have to stay as they are."""
+    """Use known values while the module is exported. Gives the set of buffers on whose values the export depends: no
+    call may change them."""
     depended: set[str] = set()
 
     def held() -> Iterator[tuple[str, Any]]:
-        """The buffers of the module, and its tensors that are none."""
+        """The buffers of the module, and tensors that are other attributes."""
         yield from module.named_buffers()
         for path, m in module.named_modules():
             yield from ((f"{path}.{n}", t) for n, t in vars(m).items() if isinstance(t, torch.Tensor))
 
     before = {n: t.clone() for n, t in held() if t.numel() <= LARGEST and not t.requires_grad}
     known: dict[int, _Known] = {}
-    others: dict[int, Any] = {}  # tensors that no buffer is
+    others: dict[int, Any] = {}  # tensors of the export whose values are not known
 
     def find(t: Any) -> _Known | None:
         found = known.get(id(t))
@@ -76,7 +77,7 @@ def known_values(torch: Any, module: Any) -> Iterator[set[str]]:
         return found.value
 
     def indices(mask: Any) -> tuple[Any, ...] | None:
-        """The places of a known mask, as tensors of the export."""
+        """The indices that a known mask chooses, as tensors of the export; None for other tensors."""
         if not isinstance(mask, torch.Tensor) or mask.dtype != torch.bool or mask.ndim == 0:
             return None
         value = value_of(mask)
@@ -126,7 +127,8 @@ def known_values(torch: Any, module: Any) -> Iterator[set[str]]:
             yield
 
     def note(name: str, func: Any, args: Any, kwargs: Any, given: list[Any], made: Any) -> None:
-        """Keep the value of a result that follows from known ones; forget a tensor that something else changed."""
+        """Keep the value of a result that follows from known values; forget tensors that were changed to unknown
+        values."""
         changes = (name.endswith("_") and not name.endswith("__")) or name == "__setitem__"
         wanted = [made] if isinstance(made, torch.Tensor) else given[:1] if changes else []
         if not wanted:
@@ -152,7 +154,7 @@ def known_values(torch: Any, module: Any) -> Iterator[set[str]]:
                     if name in OF_SHAPES:
                         moved["device"] = "cpu"
                     value = func(*tree.tree_map(real, args), **moved)
-            except Exception:  # attributes that only a trace has
+            except Exception:  # the arguments have attributes that only a trace has
                 good = False
             else:
                 value = values[id(given[0])] if name == "__setitem__" else value

@@ -14,7 +14,7 @@ AVERAGE = "self kernel_size stride padding ceil_mode count_include_pad divisor_o
 
 
 def _convolution(c: Converter, a: Arguments) -> Any:
-    """Core ATen's convolution, which has all ranks."""
+    """Core ATen's convolution, one operator for all ranks."""
     axes = len(c.shape(a["weight"])) - 2
     if axes not in (1, 2):
         raise Unsupported("has three spatial axes; use conv2d")
@@ -71,7 +71,8 @@ def _pooled(function: str, arguments: str) -> Rule:
 
 
 def _avg_pool3d(c: Converter, a: Arguments) -> Any:
-    """Along the first axis, as in a local response norm: the other two become one axis of an image."""
+    """Average pooling along the first of three axes, as in a local response norm: the other two become one axis of an
+    image."""
     kernel, padding = a["kernel_size"], a.get("padding", (0, 0, 0))
     stride = a.get("stride") or kernel
     if {*kernel[1:], *stride[1:]} != {1} or any(padding[1:]):

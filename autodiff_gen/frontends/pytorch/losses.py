@@ -10,13 +10,13 @@ REDUCTIONS = ("none", "mean", "sum")
 
 
 def _loss(function: str, arguments: str) -> Rule:
-    """PyTorch has reductions as numbers, by default the mean."""
+    """A loss; PyTorch's operators have numbers for reductions, by default the number of the mean."""
     rule = same(function, arguments)
     return lambda c, a: rule(c, {**a, "reduction": REDUCTIONS[a.get("reduction", 1)]})
 
 
 def _first(rule: Rule) -> Rule:
-    """An operator with a second result, which only its gradient reads."""
+    """A rule for the first result of an operator; only the operator's gradient reads the second."""
 
     def with_one(c: Converter, a: Arguments) -> Any:
         return [rule(c, a)]

@@ -29,8 +29,8 @@ class _Unknown:
 
 
 class ModuleHooks:
-    """In place of torch.utils.hooks.BackwardHook: the operands and results of a call of a module with backward
-    hooks."""
+    """In place of torch.utils.hooks.BackwardHook: adds the backward hooks of a module to the operands and results of
+    its call."""
 
     def __init__(self, recorder: Any, module: Any, hooks: Sequence[Any], pre_hooks: Sequence[Any]) -> None:
         self.recorder, self.torch, self.module = recorder, recorder.torch, module
@@ -56,7 +56,7 @@ class ModuleHooks:
         return hooked[0] if isinstance(result, self.torch.Tensor) else hooked
 
     def _hooked(self, values: Any, calls: Sequence[tuple[Any, Any]]) -> Any:
-        """The values with hooks on all tensors among them together."""
+        """The values, with hooks that take the gradients of all tensors among them together."""
         values = list(self.recorder.mapped(list(values)))
         self.at = [
             k for k, v in enumerate(values) if isinstance(v, self.torch.Tensor) and v.is_floating_point()
@@ -69,7 +69,7 @@ class ModuleHooks:
         return tuple(values)
 
     def _packed(self, gradients: Sequence[Any]) -> tuple[Any, ...]:
-        """The gradients as hooks get them: None for arguments that are no tensors."""
+        """The gradients as hooks get them: None for values that are no float tensors."""
         at = dict(zip(self.at, gradients, strict=True))
         return tuple(at.get(k) for k in range(self.count))
 
@@ -89,7 +89,7 @@ class ModuleHooks:
             return None
 
     def _observe(self, hook: Any, *gradients: Any) -> None:
-        """A hook that reads the gradients of results may only look at them."""
+        """Call a hook that reads the gradients of results. Raises ModelError if it returns a gradient."""
         if hook(self.module, self._packed(gradients), self._packed(gradients)) is not None:
             raise ModelError(
                 f"{self.recorder.name}: the hook {described(hook)} of {self._of} computes with grad_output; compute "

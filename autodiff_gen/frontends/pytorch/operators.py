@@ -23,7 +23,7 @@ from .tracing import tracing_mode
 
 @cache
 def _library(torch: Any) -> Any:
-    """Defines the operators. PyTorch computes them by its own functions, and in an export only their shapes."""
+    """Define the operators. Outside of an export they call PyTorch's functions; in an export they only have shapes."""
     library = torch.library.Library("autodiff_gen", "DEF")
 
     def define(schema: str, shapes: Any, computed: Any) -> None:
@@ -33,7 +33,7 @@ def _library(torch: Any) -> Any:
             tensor = first[0] if isinstance(first, list | tuple) else first
             if type(tensor) in (torch.Tensor, torch.nn.Parameter):
                 return computed(first, *rest)
-            with torch._C._AutoDispatchBelowAutograd():  # where a decomposition records it
+            with torch._C._AutoDispatchBelowAutograd():  # a decomposition records it below autograd
                 found = getattr(torch.ops.autodiff_gen, schema.partition("(")[0])(first, *rest)
             if rest and schema.startswith("custom_gradient") and any(x.requires_grad for x in rest[1]):
                 return [y.requires_grad_().clone() for y in found]
@@ -123,7 +123,7 @@ def exported_operators(torch: Any, name: str) -> Iterator[None]:
         return torch.ops.autodiff_gen.ctc_loss(log_probs, targets, *lengths, blank, reduction, zero_infinity)
 
     def set_data(x: Any, values: Any) -> None:
-        """The tensor shows `values` from now on; its gradient stays."""
+        """x.data = values: change the values of x without a gradient. Raises ModelError for another shape."""
         if x.shape != values.shape:
             raise ModelError(f"{name}: .data gets another shape; compute with a new tensor")
         x.detach().copy_(values)
@@ -143,14 +143,15 @@ def exported_operators(torch: Any, name: str) -> Iterator[None]:
     forward = BatchNorm.forward
 
     def batch_norm(self: Any, x: Any) -> Any:
-        """With momentum=None PyTorch reads the number of batches, on which its momentum depends."""
+        """BatchNorm's forward with our operator for momentum=None: there PyTorch reads the number of batches, which
+        torch.export cannot trace."""
         if self.momentum is not None or not self.training or not self.track_running_stats:
             return forward(self, x)
         state = self.running_mean, self.running_var, self.num_batches_tracked
         return torch.ops.autodiff_gen.batch_norm(x, *state, self.weight, self.bias, self.eps)
 
     def rejected(func: Any) -> Any:
-        """In place of a method that no mode of PyTorch replaces."""
+        """A replacement that raises ModelError while an export runs, for a method that no mode of PyTorch replaces."""
 
         def called(*args: Any, **kwargs: Any) -> Any:
             if tracing_mode(torch) is None:

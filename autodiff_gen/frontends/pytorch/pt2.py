@@ -35,12 +35,12 @@ FIRST, LAST = 5, 8  # major versions of the graph's schema, PyTorch 2.4's and to
 
 @dataclass(frozen=True)
 class Pt2Program:
-    """inputs: names of the user's inputs; outputs: results in order; single: whether the network returns one tensor;
-    weights: the name in the graph -> the kind (parameter, buffer, tensor_constant), the name in the state_dict, whether
-    that has it; stored: tensors by this name; changed: inputs that the network changes; updated: parameters and buffers
-    that it changes by their names in the state_dict, where the program gives their new values; shapes, dtypes: of
-    tensors; symbols: the inputs and axes of dynamic sizes; modules: paths in order; class_name: of the
-    network."""
+    """inputs: names of the user's inputs; outputs: results in order; single: whether the network returns a tensor, not
+    a tuple; weights: the name in the graph -> the kind (parameter, buffer, tensor_constant), the name in the
+    state_dict, and whether a state_dict has it; stored: tensors by the name in the state_dict; changed: inputs that the
+    network changes; updated: parameters and buffers that it changes -> their new values, without statistics of
+    normalisation layers; shapes, dtypes: by the names of tensors; symbols: (input, axis) for each dynamic size;
+    modules: paths in order; class_name: the class of the network."""
 
     nodes: Sequence[OperatorCall]
     inputs: tuple[str, ...]
@@ -58,7 +58,7 @@ class Pt2Program:
 
 
 def read(file: Path | IO[bytes], name: str) -> Pt2Program:
-    """The program of an archive. Raises ModelError for a file that is none, is damaged, or lacks weights."""
+    """The program of an archive. Raises ModelError for a file that is no such archive, is damaged, or lacks weights."""
     with (
         Archive(file, name, ModelError, "archive of torch.export.save") as archive,
         limited_memory(name, ModelError),
@@ -157,7 +157,7 @@ class _Inputs:
 def _outputs(
     signature: Mapping[str, Any], nodes: Sequence[OperatorCall], network: str
 ) -> tuple[tuple[Any, ...], tuple[str, ...], dict[str, Any]]:
-    """The user's outputs; the inputs that change; and the new values of parameters and buffers by name, but for the
+    """The user's outputs; the inputs that change; and the new values of parameters and buffers by name, without the
     statistics of normalisation layers."""
     statistics = {name for node in nodes if node.key in UPDATING for name in node.results}
     outputs, changed = [], []

@@ -9,7 +9,7 @@ from ...reading.archive import Archive
 from ...reading.json_text import parse
 
 WEIGHTS, CONSTANTS = KINDS = ("weights", "constants")
-# Until PyTorch 2.7, by kind. PyTorch 2.8 and later keep them in folders, below the archive's folder.
+# The names until PyTorch 2.7. Later versions have other names, in folders below the archive's folder.
 PROGRAM = "serialized_exported_program.json"
 PICKLED = {WEIGHTS: "serialized_state_dict.pt", CONSTANTS: "serialized_constants.pt"}
 EXAMPLES = "serialized_example_inputs.pt"
@@ -21,7 +21,7 @@ def in_archive(entry: str) -> str:
 
 
 class Entries:
-    """The entries by name in the archive. Raises ModelError for two of one name."""
+    """The entries by their names without the archive's folder. Raises ModelError for two entries of one name."""
 
     def __init__(self, archive: Archive, name: str) -> None:
         self.archive, self.name = archive, name
@@ -35,16 +35,16 @@ class Entries:
         return file in self._full
 
     def program(self) -> str | None:
-        """The entry of the graph."""
+        """The name of the entry with the graph; None if there is none."""
         models = (f for f in self._full if f.startswith("models/") and f.endswith(".json"))
         return PROGRAM if PROGRAM in self else next(models, None)
 
     def config(self, kind: str) -> str:
-        """The entry that lists tensors of a kind that have an entry each: since PyTorch 2.9."""
+        """The name of the entry that lists the tensors of a kind, which have an entry each: since PyTorch 2.9."""
         return f"data/{kind}/{self._key()}_{kind}_config.json"
 
     def pickled(self, kind: str) -> str:
-        """The entry that has all tensors of a kind, an archive of torch.save: until PyTorch 2.8."""
+        """The name of the entry with all tensors of a kind, an archive of torch.save: until PyTorch 2.8."""
         return PICKLED[kind] if PROGRAM in self else f"data/{kind}/{self._key()}.pt"
 
     def _key(self) -> str:

@@ -25,7 +25,7 @@ TORCH_SAVE = "archive of torch.save"
 
 @dataclass(frozen=True)
 class StoredTensor:
-    """A tensor of the archive. where: the file and the place in it, equal for tied weights."""
+    """A tensor of the archive. where: the entry, and offset, shape and strides in it; equal for tied weights."""
 
     array: NDArray[Any]
     dtype: str
@@ -111,7 +111,8 @@ def _numbers(meta: Mapping[str, Any], name: str) -> tuple[int, ...]:
 def _strided(
     elements: NDArray[Any], shape: tuple[int, ...], strides: tuple[int, ...], offset: int
 ) -> NDArray[Any] | None:
-    """The tensor at an offset of its storage; None if that is too short. Sizes, strides and offset are not negative."""
+    """A copy of the tensor at an offset of its storage; None if the storage is too short. Sizes, strides and offset
+    must not be negative."""
     if 0 in shape:
         return np.zeros(shape, elements.dtype)
     last = offset + sum((d - 1) * s for d, s in zip(shape, strides, strict=True))

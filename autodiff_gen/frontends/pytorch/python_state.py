@@ -1,7 +1,7 @@
-"""The state of a module in Python, beside its parameters and buffers: torch.export takes it as constant.
+"""The state that a module has in Python, in addition to parameters and buffers: torch.export takes it for constant.
 
 A module is called several times as a user calls it. If outputs or gradients differ for the same inputs, parameters,
-buffers and seed, then something changed in Python: a counter, a schedule, a number of `random`, a tensor of before.
+buffers and seed, then something changed in Python: a counter, a schedule, a number of `random`, a stored tensor.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from ...errors import ModelError
 from .hook_names import caller
 
-CALLS, MORE = 3, 12  # calls of every module, and further ones where numbers change
+CALLS, MORE = 3, 12  # calls of every module, and further calls if numbers change
 NUMBERS = (50, 100, 500, 1000, 10_000, 1_000_000)  # values of counters: schedules begin or end there
 SECONDS = 2.0  # for further calls
 TOLERANCE = 1e-6  # relative to the largest element
@@ -26,7 +26,8 @@ TOLERANCE = 1e-6  # relative to the largest element
 
 @contextmanager
 def state_kept(torch: Any, module: Any) -> Iterator[None]:
-    """Afterwards the module has the attributes, tensors, gradients and hooks of before; random numbers too."""
+    """Afterwards restore the attributes, tensors, gradients and hooks of the module, and the states of random
+    numbers."""
     held = _Held(torch, module)
     of_python, of_numpy, enabled = random.getstate(), np.random.get_state(), torch.is_grad_enabled()
     try:
@@ -56,8 +57,8 @@ def check_repeatable(torch: Any, module: Any, examples: Sequence[Any], name: str
 
 
 def _different(torch: Any, module: Any, examples: Sequence[Any]) -> str | None:
-    """The line that computes other numbers in some call than in the first, empty where none is known; None if there is
-    no such call."""
+    """The line that computes other numbers in a later call than in the first, empty if the line is not known; None if
+    no call differs."""
     with state_kept(torch, module):
         calls = _Calls(torch, module, examples)
         first = calls.outcome()
@@ -74,8 +75,8 @@ def _different(torch: Any, module: Any, examples: Sequence[Any]) -> str | None:
 
 
 def _later(torch: Any, calls: _Calls, first: Sequence[Any]) -> bool:
-    """Whether a later call differs, if calls change numbers that the module holds: in one of the next, or when these
-    numbers are large."""
+    """Whether a later call differs because calls change numbers that the module holds: one of the next calls, or a call
+    after these numbers are set to large values."""
     before, started = _numbers(torch, calls.module), time.monotonic()
     calls.outcome()
     counters = {
@@ -102,7 +103,8 @@ def _later(torch: Any, calls: _Calls, first: Sequence[Any]) -> bool:
 
 @dataclass(frozen=True)
 class CallRecord:
-    """A call of a function of PyTorch: where, its name, numbers that it was given, and the sums of its results."""
+    """A call of a function of PyTorch: the user's line, the function's name, numbers among its arguments, and the sums
+    of its results."""
 
     place: str
     function: str
@@ -111,7 +113,7 @@ class CallRecord:
 
 
 class _NotCallable(Exception):
-    """PyTorch cannot call the module with the examples, or not differentiate it."""
+    """PyTorch cannot call the module with the examples, or cannot differentiate it."""
 
 
 class _Calls:
@@ -169,7 +171,7 @@ class _Calls:
 
 
 def _set(tensor: Any, value: Any) -> None:
-    """Not where it is equal, as elements of constants may share memory."""
+    """Copy the value, unless it is equal: PyTorch cannot write a tensor whose elements share memory."""
     if not tensor.equal(value):
         tensor.copy_(value)
 
@@ -210,7 +212,8 @@ def _same(ours: Sequence[Any], theirs: Sequence[Any]) -> bool:
 
 
 def _holders(torch: Any, module: Any) -> dict[int, Any]:
-    """Objects that the module holds, and objects in these: modules, lists, dictionaries, instances of other classes."""
+    """Objects that the module holds, and objects in these, by id: modules, lists, dictionaries, instances of other
+    classes."""
     found: dict[int, Any] = {}
     waiting = [module]
     while waiting:
@@ -261,7 +264,7 @@ class _Held:
         }
 
     def restore(self) -> None:
-        # A view with a gradient cannot be detached: another tensor of the same memory takes its place.
+        # A view with a gradient cannot be detached: another tensor with the same memory replaces it.
         views = {i: own for i, (t, own, *_) in self.tensors.items() if not t.is_leaf and t._is_view()}
         for holder, held in zip(self.holders, self.items, strict=True):
             items = [(key, views.get(id(value), value)) for key, value in held]

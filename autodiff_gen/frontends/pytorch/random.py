@@ -33,7 +33,7 @@ def _normal(c: Converter, a: Arguments) -> Any:
 
 
 def _rrelu(c: Converter, a: Arguments) -> Any:
-    """A slope for each negative element; in evaluation mode the mean of the limits."""
+    """A random slope for each negative element; in evaluation mode the mean of its limits."""
     low, high = a.get("lower", 1 / 8), a.get("upper", 1 / 3)
     if not a.get("training", False):
         return c.emit("leaky_relu", a["self"], (low + high) / 2)

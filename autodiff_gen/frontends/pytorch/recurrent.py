@@ -1,5 +1,5 @@
-"""The shapes of recurrent layers while a module is exported: PyTorch runs all steps of a layer to find them, for
-minutes where a sequence has thousands."""
+"""The shapes of recurrent layers while a module is exported: PyTorch runs all steps of a layer to find them, which
+takes minutes for a sequence of thousands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 
 @contextmanager
 def shapes_without_steps(torch: Any) -> Iterator[None]:
-    """Recurrent layers of sequences return empty tensors of their results' shapes; the exported program is the same."""
+    """In the block, recurrent layers return empty tensors of their results' shapes; the exported program is the
+    same."""
     aten, keys = torch.ops.aten, torch._C.DispatchKey
     layers = [aten.lstm.input, aten.gru.input, aten.rnn_tanh.input, aten.rnn_relu.input]
     before = [dict(layer.py_kernels) for layer in layers]

@@ -42,7 +42,8 @@ Rule: TypeAlias = Callable[[Converter, Arguments], Any]  # the result, or a list
 
 
 def promoting(rule: Rule, always: bool = False) -> Rule:
-    """A rule whose operands `self` and `other` PyTorch converts to float if one of them is; always: also otherwise."""
+    """A rule whose operands `self` and `other` are converted to float if one of them is a float, as in PyTorch; always:
+    also if both are integers."""
 
     def converted(c: Converter, a: Arguments) -> Any:
         given = {name: a[name] for name in ("self", "other") if name in a}
@@ -86,10 +87,10 @@ def is_empty(given: Any) -> bool:
 
 
 def itself(c: Converter, a: Arguments) -> Any:
-    """The operand: a copy, or a view of all of it."""
+    """The operand itself, for operators that copy it or view all of it."""
     return next(iter(a.values()))
 
 
 def axis(c: Converter, ref: Any, dim: int) -> int:
-    """A dim from 0."""
+    """A dim counted from 0, not from the end."""
     return dim % max(1, len(c.shape(ref)))

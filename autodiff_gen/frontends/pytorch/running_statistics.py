@@ -1,7 +1,7 @@
 """Running statistics of normalisation layers that are read between their updates.
 
-A layer that updates its statistics is a layer of ours, and several calls update one after the other. Where something
-else reads them as well, or a call whose result nobody needs updates them, the program computes each new value itself:
+Usually a layer of ours updates its statistics, also in several calls, one after the other. If something else reads
+them, or a call whose result nothing needs updates them, the program computes each new value itself:
 
     y = F.batch_norm(x, mean, var, training=True)
     return y + mean
@@ -21,7 +21,7 @@ from ..imported.program import ValueRef, references
 from .graph import OperatorCall
 from .rules import Arguments, Converter
 
-# Operators -> the argument that tells whether the batch's own statistics are used, None where they are.
+# Operators -> the argument that tells whether the batch's statistics are used, None if they always are.
 UPDATING = {
     "aten.batch_norm": "training",
     "aten._native_batch_norm_legit_functional": "training",
@@ -33,8 +33,8 @@ TRACKED = "num_batches_tracked"
 
 
 def statistics(node: OperatorCall) -> tuple[str, ...]:
-    """The names of the running mean and variance that a node updates, and of the number of batches if it updates that;
-    none if it updates none."""
+    """The names of the running mean and variance that a node updates, and of the number of batches if it updates that
+    too; empty if it updates no statistics."""
     if node.key not in UPDATING:
         return ()
     used = UPDATING[node.key]
@@ -47,9 +47,10 @@ def statistics(node: OperatorCall) -> tuple[str, ...]:
 def read_between(
     nodes: Sequence[OperatorCall], same: Mapping[str, str], outputs: Any
 ) -> tuple[Collection[str], Mapping[str, str]]:
-    """The first results of the nodes that have to compute new statistics themselves, and the weights whose values other
-    names are. same: for each weight's name in the graph, the name of the weight whose memory it shows."""
-    shown = dict(same)  # names of statistics -> the weight
+    """The first results of the nodes that have to compute new statistics themselves; and for names of statistics the
+    name of the weight that they are values of. same: for each weight's name in the graph, the name of the weight whose
+    memory it shows."""
+    shown = dict(same)
     groups: dict[str, list[OperatorCall]] = {}
     read: set[str] = set()
     for node in nodes:
@@ -77,7 +78,7 @@ def read_between(
 
 def unread_counts(nodes: Sequence[OperatorCall], names: Mapping[str, str], outputs: Any) -> Collection[str]:
     """The buffers that count the batches of layers and that only the counting itself reads, by their names in the
-    state_dict: they are not updated. names: of weights in the graph -> in the state_dict."""
+    state_dict: they are not updated. names: a weight's name in the graph -> in the state_dict."""
     counts = {n: name for n, name in names.items() if name.rpartition(".")[2] == TRACKED}
     read: set[str] = set()
     for node in nodes:
@@ -91,7 +92,7 @@ def unread_counts(nodes: Sequence[OperatorCall], names: Mapping[str, str], outpu
 
 
 def _needed(nodes: Sequence[OperatorCall], outputs: Any) -> Collection[str]:
-    """The names of values that outputs depend on, through results that are changed in place too."""
+    """The names of values that outputs depend on; every in-place operator counts as needed."""
     needed = {r.name for r in references(outputs)}
     for node in reversed(nodes):
         if needed.intersection(node.results) or node.in_place:
@@ -100,7 +101,7 @@ def _needed(nodes: Sequence[OperatorCall], outputs: Any) -> Collection[str]:
 
 
 def with_new_statistics(c: Converter, a: Arguments, node: OperatorCall) -> list[ValueRef | None]:
-    """The results of a node that computes new statistics itself, which are stored; a: its arguments."""
+    """The results of a node that computes new statistics itself, and stores them. a: its arguments."""
     function = "instance_norm" if node.key == "aten.instance_norm" else "batch_norm"
     x, momentum, options = a["input"], a.get("momentum"), {"eps": a["eps"]}
     if momentum is None:

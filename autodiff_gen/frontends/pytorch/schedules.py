@@ -1,4 +1,4 @@
-"""Schedules of torch.optim.lr_scheduler as ours, with their settings. Nothing here imports PyTorch."""
+"""Convert schedules of torch.optim.lr_scheduler, with their settings, to ours. Nothing here imports PyTorch."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _LAMBDA = (
     "and schedule=ag.optim.lr_scheduler.LambdaLR(lambda t: F.index_select(rates, 0, F.to(F.clamp(t, max=STEPS - 1), "
     '"s32"))[0])'
 )
-STEPS = (*range(100), 101, 333, 1000, 9999)  # for which a function of PyTorch's LambdaLR is compared
+STEPS = (*range(100), 101, 333, 1000, 9999)  # steps at which a function of LambdaLR is compared
 
 
 def schedule(given: Any, optimizer: Any) -> lr_scheduler.LRScheduler:
-    """A schedule of torch.optim.lr_scheduler, new and over the model's optimizer, as ours. Raises ModelError for one
-    that has no counterpart, that has made steps, or that is of another optimizer."""
+    """Convert a schedule of torch.optim.lr_scheduler. Raises ModelError for a schedule that has no counterpart, has
+    made steps, or has another optimizer than the model."""
     made = _converted(given)
     name = _name(given)
     if given.optimizer is not optimizer:
@@ -66,7 +66,7 @@ def _converted(given: Any) -> lr_scheduler.LRScheduler:
 
 
 def _lambda(given: Any) -> lr_scheduler.LRScheduler:
-    """One whose function computes the same rates of graph values."""
+    """A LambdaLR of ours. Raises ModelError unless its function computes the same rates for graph values."""
     function, *others = given.lr_lambdas
     if any(other is not function for other in others):
         raise ModelError(f"schedule: {_name(given)} has a function for each group; give one for all")
@@ -79,7 +79,7 @@ def _lambda(given: Any) -> lr_scheduler.LRScheduler:
             math.isclose(a, function(k), rel_tol=1e-5, abs_tol=1e-9)
             for a, k in zip(found, STEPS, strict=True)
         )
-    except Exception:  # operations that Python computes with numbers only
+    except Exception:  # the function has operations that take only numbers
         good = False
     if not good:
         raise ModelError(f"schedule: {_name(given)} cannot be converted; {_LAMBDA}")
@@ -87,7 +87,7 @@ def _lambda(given: Any) -> lr_scheduler.LRScheduler:
 
 
 def _attributes(given: Any, made: type) -> dict[str, Any]:
-    """The arguments of our class, which PyTorch's has as attributes of the same name, or private ones."""
+    """The arguments of our class, from the attributes of PyTorch's object with the same names, or with a leading _."""
     found = {}
     for name in inspect.signature(made).parameters:
         value = getattr(given, name) if hasattr(given, name) else getattr(given, f"_{name}")
@@ -100,7 +100,7 @@ def _attributes(given: Any, made: type) -> dict[str, Any]:
 
 
 def _one_cycle(given: Any) -> dict[str, Any]:
-    """PyTorch keeps phases, and rates in the parameter groups."""
+    """The arguments of OneCycleLR: PyTorch's object has phases, and rates in the parameter groups."""
     first, *rest = given._schedule_phases
     rates = {key: _same(given, key, [g[key] for g in given.optimizer.param_groups]) for key in _RATES}
     return {
@@ -116,7 +116,7 @@ def _one_cycle(given: Any) -> dict[str, Any]:
 
 
 def _cyclic(given: Any) -> dict[str, Any]:
-    """PyTorch keeps the length of a cycle and the part of its rise."""
+    """The arguments of CyclicLR: PyTorch's object has the length of a cycle and the part of its rise."""
     if given._scale_fn_custom is not None:
         raise ModelError(
             f"schedule: {_name(given)} has a scale_fn; use a mode, or ag.optim.lr_scheduler.LambdaLR"
@@ -134,7 +134,8 @@ def _cyclic(given: Any) -> dict[str, Any]:
 
 
 _RATES = ("max_lr", "initial_lr", "min_lr")
-# Of classes that keep other values than their arguments, and that do not start from the optimizer's rate.
+# Classes whose objects do not have their arguments as attributes -> the arguments. They do not start from the
+# optimizer's rate.
 SETTINGS: Mapping[str, Callable[[Any], dict[str, Any]]] = {"CyclicLR": _cyclic, "OneCycleLR": _one_cycle}
 
 
@@ -146,12 +147,12 @@ def _momenta(given: Any) -> dict[str, Any]:
 
 
 def _same(given: Any, key: str, values: list[Any]) -> float:
-    """The value that all parameter groups have."""
+    """The value that all parameter groups have. Raises ModelError if they differ."""
     if len(set(map(float, values))) > 1:
         raise ModelError(f"schedule: {_name(given)} has {key} for each group; give one for all")
     return float(values[0])
 
 
 def _whole(steps: float) -> Any:
-    """The number of steps that a product of the length and a ratio is; our class rejects other numbers."""
+    """A number of steps, rounded if it is an integer up to rounding errors; our class rejects other numbers."""
     return round(steps) if math.isclose(steps, round(steps)) else steps

@@ -83,7 +83,7 @@ def _broadcast_tensors(c: Converter, a: Arguments) -> Any:
 
 
 def _repeat(c: Converter, a: Arguments) -> Any:
-    """The batch repeats an axis of extent 1."""
+    """Repetitions; as many as there are samples only along an axis of extent 1."""
     given, x = a["repeats"], a["self"]
     if not any(isinstance(count, ValueRef) for count in given):
         return c.emit("repeat", x, given)
@@ -106,7 +106,7 @@ def _size(c: Converter, a: Arguments) -> Any:
 
 
 def _of_sizes(sign: str) -> Rule:
-    """Python's operator on sizes. A sum with a number is a float, as n + 1 is no size that a tensor may have."""
+    """Python's operator on sizes. A sum with a number is a float, since no tensor may have the size n + 1."""
 
     def rule(c: Converter, a: Arguments) -> Any:
         given = [float(x) if sign in "+-" and isinstance(x, int) else x for x in a.values()]

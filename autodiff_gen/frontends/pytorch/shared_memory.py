@@ -25,8 +25,8 @@ def views(
 ) -> dict[str, tuple[str, Elements]]:
     """For each weight that is a view of another: that weight, and for each element its position in that weight.
 
-    stored: by name; roles: of those that the network uses, in order. Raises ModelError for weights that have only a
-    part in common, and for one whose own elements have memory in common.
+    stored: weights by name; roles: roles of the weights that the network uses, in order. Raises ModelError for weights
+    that have only a part of their memory in common, and for a parameter whose elements share memory.
     """
     found: dict[str, tuple[str, Elements]] = {}
     for names in _in_one_memory(stored, list(roles)):
@@ -36,7 +36,7 @@ def views(
                 raise ModelError(
                     f"{network}: elements of the parameter {n!r} share memory; make it of a clone() of the tensor"
                 )
-        # A view is one of the largest; of equal ones a parameter that trains comes first.
+        # Larger weights are not views of smaller ones. Among weights of one size a parameter that trains is first.
         names.sort(key=lambda n: (-elements[n].size, roles[n] != PARAMETER, not stored[n].requires_grad))
         bases: list[str] = []
         for n in names:
@@ -55,14 +55,14 @@ def views(
 
 
 def within(base: Elements, elements: Elements) -> Elements:
-    """For each element its position in a weight that has all of them."""
+    """For each of `elements` its position in `base`, which has all of them."""
     order = np.argsort(base, axis=None)
     found: Elements = order[np.searchsorted(base.ravel()[order], elements)]
     return found
 
 
 def _in_one_memory(stored: Mapping[str, StoredTensor], names: Sequence[str]) -> list[list[str]]:
-    """The weights of each file that has several."""
+    """The groups of weights that are stored in one entry; also single weights whose elements share memory."""
     files: dict[Any, list[str]] = {}
     for n in names:
         if n in stored:
@@ -84,7 +84,7 @@ def elements_of(offset: int, shape: Sequence[int], strides: Sequence[int]) -> El
 
 
 def steps(base: tuple[int, ...], elements: Elements) -> list[tuple[Any, ...]]:
-    """The calls, each a function and its arguments after the first, that make the view of a weight of shape `base`."""
+    """The calls that make a view from a weight of shape `base`: each a function and its arguments after the first."""
     count = math.prod(base)
     if elements.size == count:
         own = np.arange(count).reshape(base)

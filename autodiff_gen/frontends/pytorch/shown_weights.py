@@ -1,5 +1,5 @@
-"""Tensors that are no weights but show the memory of one: while a module is exported, a use of such a tensor becomes a
-view of the weight, which torch.export would take as a constant.
+"""Tensors that are no weights but show the memory of one. torch.export would take such a tensor for a constant; while a
+module is exported, a use of the tensor becomes a view of the weight.
 
     self.w_t = self.lin.weight.detach().t()    ->    lin.weight.detach().permute(1, 0)
 """
@@ -22,7 +22,7 @@ from .shared_memory import Elements, elements_of, steps, within
 
 @contextmanager
 def forward_inside(module: Any, around: Callable[..., Any]) -> Iterator[None]:
-    """Until the end `around(forward, *inputs)` is called in place of the module's forward."""
+    """In the block `around(forward, *inputs)` is called in place of the module's forward."""
     own, forward = vars(module).get("forward"), module.forward
 
     @functools.wraps(forward)
@@ -41,7 +41,8 @@ def forward_inside(module: Any, around: Callable[..., Any]) -> Iterator[None]:
 
 @contextmanager
 def shown_weights(torch: Any, module: Any, name: str) -> Iterator[None]:
-    """While the module, called `name` in messages, is exported, or called with weights of another dtype.
+    """Replace such tensors while the module, called `name` in messages, is exported, or called with weights of another
+    dtype.
 
     Buffers that no state_dict has count as weights if they share memory, so that the file says that they do.
     """
@@ -55,7 +56,7 @@ def shown_weights(torch: Any, module: Any, name: str) -> Iterator[None]:
         if _has_memory(torch, weight):
             memory.setdefault(_address(weight), []).append((path, weight.data))
     traced: dict[str, Any] = {}  # the weights as values in a call
-    copies: list[tuple[Any, str, int]] = []  # of elements of weights, with their versions
+    copies: list[tuple[Any, str, int]] = []  # (copy of elements, the weight's name, the copy's version)
 
     def tracing(forward: Any, *args: Any, **kwargs: Any) -> Any:
         traced.update(weights())
@@ -135,7 +136,7 @@ def shown_weights(torch: Any, module: Any, name: str) -> Iterator[None]:
 
 
 def _updated(torch: Any, func: Any, args: Any, kwargs: Any) -> list[Any]:
-    """The running statistics that a normalisation changes, which have no new version then."""
+    """The running statistics that a normalisation changes; PyTorch does not count a new version of them."""
     if inspect.isfunction(func):
         bound = inspect.signature(func).bind(*args, **kwargs)
         bound.apply_defaults()

@@ -1,4 +1,4 @@
-"""Rules of the table: parts of tensors, parts that are assigned, and joins."""
+"""Rules of the table: parts of tensors, assignments to parts, and joins."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _slice(c: Converter, a: Arguments) -> Any:
 
 
 def _slice_of_batch(c: Converter, x: Any, dim: int, start: Any, end: Any) -> Any:
-    """Limits that the batch determines."""
+    """A slice with limits that the batch determines."""
     given = [v for v in (start, end) if isinstance(v, ValueRef)]
     end = None if isinstance(end, int) and end >= LAST else end
     parts = ["{}" if isinstance(v, ValueRef) else str(v or "") for v in (start, end)]
@@ -47,7 +47,7 @@ def _select(c: Converter, a: Arguments) -> Any:
 
 
 def _slice_scatter(c: Converter, a: Arguments) -> Any:
-    """The parts before and after `src`, and this between them; with a step a choice."""
+    """`src` between the parts of the tensor before and after it; with a step a choice for each element."""
     dim, start, end = axis(c, a["self"], a.get("dim", 0)), a.get("start") or 0, a.get("end")
     extent, step = c.shape(a["self"])[dim], a.get("step", 1)
     if any(isinstance(v, ValueRef) for v in (start, end)):
@@ -73,7 +73,7 @@ def _select_scatter(c: Converter, a: Arguments) -> Any:
 
 
 def _copied(source: str) -> Rule:
-    """A tensor or number in the shape and dtype of another, to which it is converted."""
+    """A tensor or number, expanded to the shape of `self` and converted to its dtype."""
 
     def rule(c: Converter, a: Arguments) -> Any:
         given = a[source]
@@ -115,7 +115,7 @@ def _meshgrid(c: Converter, a: Arguments) -> Any:
 
 
 def _parts(function: str, sizes: str) -> Rule:
-    """No call makes those without elements, or one that is the operand."""
+    """The parts of a tensor. Parts without elements need no call, nor does a part that is the whole tensor."""
 
     def rule(c: Converter, a: Arguments) -> Any:
         x, dim, kept = a["self"], a.get("dim", 0), c.names()

@@ -18,7 +18,7 @@ def version_of(torch: Any) -> tuple[int, ...]:
 
 
 def free_axis(torch: Any) -> Any:
-    """An axis of any size. PyTorch 2.4 requires its limits."""
+    """An axis of any size, for dynamic_shapes. PyTorch 2.4 requires its limits."""
     dim = torch.export.Dim
     return dim.AUTO if hasattr(dim, "AUTO") else dim("batch", max=1024)
 

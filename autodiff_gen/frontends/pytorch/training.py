@@ -1,4 +1,4 @@
-"""Losses, optimizers and schedules of PyTorch as ours, with their settings. Nothing here imports PyTorch."""
+"""Convert losses, optimizers and schedules of PyTorch, with their settings, to ours. Nothing here imports PyTorch."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def remember(module: Any, net: nn.Module, program: ImportedProgram) -> None:
 
 
 def loss(given: Any) -> Any:
-    """A loss of torch.nn as ours. Raises ModelError for one that has no counterpart."""
+    """Convert a loss of torch.nn. Raises ModelError if it has no counterpart."""
     made = _counterpart(given, nn)
     if made is None:
         raise ModelError(
@@ -74,28 +74,28 @@ def loss(given: Any) -> Any:
 
 
 def _counterpart(given: Any, ours: Any) -> Any:
-    """Our class of the same name, of one that is PyTorch's own; None for others."""
+    """Our class with the name of the object's class, if that is PyTorch's; None for other classes."""
     cls = type(given)
     return vars(ours).get(cls.__name__) if cls.__module__.partition(".")[0] == "torch" else None
 
 
 def _full_name(given: Any) -> str:
-    """`torch.optim.LBFGS`; a class of the user as `Own`."""
+    """The name of an object's class in messages: `torch.optim.LBFGS`, or `Own` for a class of the user."""
     cls = type(given)
     package = ".".join(cls.__module__.split(".")[:2])
     return f"{package}.{cls.__name__}" if package.startswith("torch.") else cls.__name__
 
 
 def training(optimizer: Any, schedule: Any) -> tuple[Any, Any]:
-    """An optimizer and a schedule as ours, if they are PyTorch's; others as they are. Raises ModelError."""
+    """Convert an optimizer and a schedule if they are PyTorch's; others are returned as they are. Raises ModelError."""
     own = schedules.schedule(schedule, optimizer) if is_torch(schedule) else schedule
     return _optimizer(optimizer, own is not None) if is_torch(optimizer) else optimizer, own
 
 
 def _optimizer(given: Any, scheduled: bool) -> optim.Optimizer:
-    """An optimizer of torch.optim as ours, over the parameters of networks that from_torch made of their modules. Its
-    state is not taken over. scheduled: the model has a schedule, which starts from the rate that the optimizer had
-    before PyTorch's schedule changed it. Raises ModelError for one that has no counterpart."""
+    """Convert an optimizer of torch.optim, over parameters of modules that from_torch imported. Its state is not taken
+    over. scheduled: the model has a schedule, which starts from the rate that the optimizer had before PyTorch's
+    schedule changed it. Raises ModelError if it has no counterpart."""
     name = type(given).__name__
     made = _counterpart(given, optim)
     if not (isinstance(made, type) and issubclass(made, optim.Optimizer)):
@@ -116,7 +116,7 @@ def _optimizer(given: Any, scheduled: bool) -> optim.Optimizer:
             f"optimizer: torch.optim.{name} has the hook {described(hook)} of its steps, which C does not call; limit "
             "gradients by ag.Model(clip_grad_norm=...), or change them by register_hook of parameters"
         )
-    # Groups also have entries of schedules, and entries that are no choice, such as AdamW's decoupled decay.
+    # Groups also have entries of schedules, and entries that are no options, such as AdamW's decoupled decay.
     chosen = inspect.signature(type(given)).parameters.keys() - SPEED
     groups = []
     for group in given.param_groups:
@@ -144,8 +144,8 @@ def _of(tensor: Any, name: str) -> _Imported:
 
 
 def _check_shared(found: Sequence[_Imported], group: Mapping[str, Any], given: Any) -> None:
-    """Raises ModelError where a group has parameters of PyTorch that share memory, and the optimizer does not train
-    them as the one parameter that they are here: it updates the memory once for each."""
+    """Raises ModelError if a group has parameters of PyTorch that share memory, and PyTorch would train them otherwise
+    than the one parameter that they are here: PyTorch's optimizer updates the memory once for each."""
     name = type(given).__name__
     chosen = {id(of.tensor()) for of in found}
     for of in found:

@@ -12,7 +12,7 @@ from .hook_names import caller
 from .torch_versions import version_of
 from .tracing import tracing_mode
 
-# Transforms of torch.func by the functions that begin them: the first version that traces one, and the alternative.
+# The function that begins a transform of torch.func -> the first version that traces it, and the reason for messages.
 TRANSFORMS: dict[tuple[str, str], tuple[tuple[int, int] | None, str]] = {
     ("eager_transforms", "grad_increment_nesting"): (
         None,
@@ -34,7 +34,7 @@ COPIED = (
 
 @contextmanager
 def rejected_calls(torch: Any, name: str) -> Iterator[None]:
-    """Raises ModelError, for the network `name`."""
+    """In the block these calls raise ModelError, for the network `name`."""
 
     def rejecting(reason: str, original: Any = None) -> Any:
         def reject(*args: Any) -> Any:

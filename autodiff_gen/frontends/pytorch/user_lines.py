@@ -1,4 +1,4 @@
-"""Which lines of a traceback are the user's, and a trace that has all of them."""
+"""The user's lines of a traceback: how to tell them, and how to record all of them in an export."""
 
 from __future__ import annotations
 

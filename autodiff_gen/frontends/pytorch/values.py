@@ -25,23 +25,24 @@ from .pt2 import Pt2Program
 
 
 class ExportedValues:
-    """known: the representation of a tensor or size of the exported graph: a reference, a number, or a tuple."""
+    """known: name of a tensor or size of the exported graph -> its representation: a reference, a number, a Complex,
+    EMPTY, or a tuple of these."""
 
     def __init__(self, exported: Pt2Program, name: str) -> None:
         self.exported, self.name = exported, name
         self.problems = Problems(name)
         self.known: dict[str, Any] = {n: ValueRef(n) for n in exported.inputs}
-        self.root = {n: n for n in exported.inputs}  # of a view: the tensor whose elements it shows
+        self.root = {n: n for n in exported.inputs}  # name -> name of the tensor whose elements it shows
         self.weights: dict[str, Weight] = {}
         self.tied: dict[str, str] = {}
         self.views: dict[str, WeightView] = {}
-        self.zeros: set[str] = set()  # values that are zeros of a shape
+        self.zeros: set[str] = set()  # names of tensors whose elements are all 0
         self.calls: list[ProgramCall] = []
         self.made: set[str] = set(exported.inputs)  # names of all values
         self.again: Counter[str] = Counter()  # further values by the name of the first
         self.sizes: set[str] = set()  # names of sizes
-        self.empty: set[Any] = set()  # values of no meaning, which an operator fills
-        self.merged: dict[Any, Shape] = {}  # values whose first axes PyTorch has as one -> these axes
+        self.empty: set[Any] = set()  # tensors without meaningful values, which an operator fills
+        self.merged: dict[Any, Shape] = {}  # values whose first axes are one axis in PyTorch -> these axes
         self.shapes, self.dtypes = dict(exported.shapes), dict(exported.dtypes)
         self.node: OperatorCall | None = None
 
@@ -58,13 +59,13 @@ class ExportedValues:
         return tuple(map(self.value, given))
 
     def shape(self, ref: Any) -> Shape:
-        """The shape of a reference; None where the batch determines an extent."""
+        """The shape of a reference; an extent that the batch determines is None."""
         if isinstance(ref, WeightRef):
             return tuple(self.weights[ref.name].array.shape)
         return self.shapes[ref.name]
 
     def dtype(self, ref: Any) -> str:
-        """The dtype of a reference, as PyTorch calls it."""
+        """The dtype of a reference, by PyTorch's name."""
         if isinstance(ref, WeightRef):
             return str(self.weights[ref.name].array.dtype)
         return self.dtypes[ref.name]
@@ -109,7 +110,7 @@ class ExportedValues:
         return ValueRef(name)
 
     def _unused(self, name: str) -> str:
-        """A name for one more value of a node."""
+        """The name, or a new one if a value has it."""
         if name not in self.made:
             return name
         self.again[name] += 1
@@ -120,7 +121,7 @@ class ExportedValues:
         self.problems.add(op, what, self.place())
 
     def place(self) -> str:
-        """Where the network has the node: a line of its source, or a module."""
+        """The place of the node for messages: a line of the network's source, or a module."""
         if self.node is None:
             return ""
         return self.node.source or (f"module {self.node.modules[-1][0]!r}" if self.node.modules else "")

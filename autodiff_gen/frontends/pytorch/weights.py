@@ -42,7 +42,7 @@ def read_weights(c: ExportedValues) -> None:
 
 
 def _read_view(c: ExportedValues, graph_name: str, name: str, base: str, elements: Elements) -> None:
-    """A weight that is a view of another one: the same parameter, or a value that is computed of it."""
+    """A weight that is a view of another weight: the same parameter, or a value computed from it."""
     stored, of = c.exported.stored[name], c.exported.stored[base]
     ref: ValueRef | WeightRef = WeightRef(base)
     is_same = stored.where == of.where and stored.requires_grad == of.requires_grad

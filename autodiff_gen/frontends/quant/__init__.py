@@ -1,6 +1,7 @@
-"""Quantised networks: 8-bit weights and activations, whose values are constants in flash.
+"""Quantised networks: 8-bit weights and activations. Weights that do not train are constants in flash.
 
-`load` reads parameters that were quantised elsewhere, and returns a module, whose result a float head may read.
+`load` reads a network that was quantised elsewhere; `quantize` quantises a float network. Both return a module with a
+float result, which a float head may read.
 """
 
 from .load import load as load

@@ -1,10 +1,10 @@
 """Conversion of a float graph to quantised tensors.
 
-Every value of the float graph has a representation (representations.py): a number that does not depend on the input
+Every value of the float graph has a representation (representations.py): an array that does not depend on the input
 (weights, and values computed from them), a pending result, a function of one quantised tensor, a quantised tensor, or a
 float. A pending result absorbs the ops that are its only readers: a product absorbs the scale and shift of each of its
 channels, such as BatchNorm's and a bias, and every op absorbs limits, such as ReLU's. It becomes a tensor when anything
-else reads it. Values that only move elements have one range, so that their parts agree.
+else reads it. Values that share elements have one range (shared_ranges.py).
 """
 
 from __future__ import annotations
@@ -51,9 +51,8 @@ _LARGEST_PROBABILITY = PROBABILITIES.scale * (HIGH - PROBABILITIES.zero_point)
 @dataclass
 class QuantConversion:
     """One conversion of the graph that computes `result` from `input`. ranges: by the position of a value in the graph;
-    layers: the layers with weights of an earlier conversion, or none yet; clamp_gradient: as for `quantize`. Afterwards
-    `tensors` has the name, the float value and the s8 value of each tensor, and `floats` the nodes that have no form on
-    s8."""
+    layers: the weights of an earlier conversion, or none yet; clamp_gradient: as for `quantize`. Afterwards `tensors`
+    has the name, the float value and the s8 value of each tensor, and `floats` the nodes that have no form on s8."""
 
     input: Value
     result: Value
@@ -66,7 +65,7 @@ class QuantConversion:
     softmaxes: dict[Node, SoftmaxOperand] = field(default_factory=dict)
 
     def run(self, given: Value) -> Value:
-        """The float result, for `given` in place of the input."""
+        """Convert; returns the float result for `given` in place of the input."""
         self.position = {r: i for i, r in enumerate(values_of(self.result))}
         nodes = [n for n in topological([self.result]) if n.op is not INPUT]
         for node in nodes:
@@ -140,7 +139,7 @@ class QuantConversion:
         return covering(*self.range[v])
 
     def _is_finite(self, v: Value) -> bool:
-        """Whether a number, or a tensor on the calibration data, is finite in float32."""
+        """Whether the range of a static array, or of a tensor on the calibration data, is finite in float32."""
         known = self.representations.get(v)
         low, high = (
             (known.array.min(), known.array.max())
@@ -207,7 +206,7 @@ class QuantConversion:
     # Forms on s8
 
     def _represent(self, node: Node) -> Representation | None:
-        """The representation that computes the node on s8; None where there is none."""
+        """The representation that computes the node on s8; None if there is none."""
         if node in self.softmaxes:
             return self._softmax(node)
         for v in node.operands:
@@ -277,7 +276,7 @@ class QuantConversion:
         return QuantizableTensor(s8=clamped(q, *limits, self.clamp_gradient))
 
     def _sums(self, node: Node) -> Representation | None:
-        """Sums, as the means of whole images."""
+        """Sums over axes, computed as means: an average pooling of whole images."""
         x, axes = node.operands[0], sorted(node.attrs["axes"])
         if axes[0] == 0:
             return None
@@ -295,7 +294,7 @@ class QuantConversion:
 
         def build(of: Quantization, low: int, high: int) -> Value:
             y = F.quantized_softmax(x, softmax.axis)
-            if of != PROBABILITIES:  # of a value with which it shares elements
+            if of != PROBABILITIES:  # the softmax shares elements with a value of another range
                 y = F.quantize(F.dequantize(y), of.scale, of.zero_point)
             return y if (low, high) == (LOW, HIGH) else clamped(y, low, high, self.clamp_gradient)
 
@@ -358,7 +357,8 @@ class QuantConversion:
         return Pending(node, build)
 
     def _function(self, node: Node) -> Representation | None:
-        """An elementwise node whose operands are numbers and functions of one quantised tensor."""
+        """The function that an elementwise node computes of one quantised tensor; None for operands other than numbers
+        and functions of one tensor."""
         if not isinstance(node.op.lower, Elementwise):
             return None
         found = [self.representations[v] for v in node.operands]
@@ -397,5 +397,5 @@ class QuantConversion:
 
 
 def _varies(v: Value) -> bool:
-    """Whether the batch of a value varies at run time; an array that was computed of it has the largest one."""
+    """Whether the batch of a value varies at run time; the array of such a static value has the largest batch."""
     return any(isinstance(d, Dim) for d in v.type.shape)

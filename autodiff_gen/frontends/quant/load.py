@@ -99,6 +99,6 @@ def _mcunet(entries: Sequence[Mapping[str, Any]], arrays: dict[str, Any]) -> lis
 
 
 def _without_overflow(entry: Mapping[str, Any], weight: Any, bias: Any) -> Any:
-    """The biases of channels with tiny weights are at a limit of s32, so that a sum could overflow: they are limited so
-    that none does, which changes a result by far less than one unit."""
+    """The biases, limited so that no sum overflows. Only biases of channels with tiny weights change: they are at a
+    limit of s32. The limit changes a result by far less than one unit."""
     return within_sums(bias, sums_of(weight, entry["x_zero"]))

@@ -6,7 +6,7 @@ from ...ir.node import Node
 
 
 def name_of(node: Node) -> str:
-    """A layer's name; the name of an op where a module computes it from the results of layers inside."""
+    """The name of the layer that computes a node; MODULE.op for an op that a module computes beside its layers."""
     module = node.origin.module
     if module and module == node.origin.scope:
         return module
@@ -14,6 +14,6 @@ def name_of(node: Node) -> str:
 
 
 def described(node: Node) -> str:
-    """An op and its module, for messages."""
+    """`relu of layer 'block'`: an op and its module, for messages."""
     module = node.origin.module
     return f"{node.op.name} of {f'layer {module!r}' if module else 'the outermost module'}"

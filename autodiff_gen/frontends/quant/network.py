@@ -82,9 +82,9 @@ def _cat(layer: Layer, arrays: Arrays, *parts: Value) -> Value:
 
 @dataclass(frozen=True)
 class LayerOp:
-    """build: (layer, its arrays, its operands) -> s8, for layers with limits also with their clamp_gradient; keys: the
-    entries of a layer beside its name, op and inputs; operands: how many, None: one or more; arrays: their names, the
-    first `required` must be given; scale: of the result, where it is always the same."""
+    """build: (layer, its arrays, its operands) -> s8; for layers with limits it also takes clamp_gradient. keys: the
+    entries of a layer in addition to name, op and inputs; operands: their number, None: one or more; arrays: names of
+    arrays, of which the first `required` must be given; scale: the result's scale if it is always the same."""
 
     build: Callable[..., Value]
     keys: tuple[str, ...] = ()
@@ -113,7 +113,7 @@ OPS: Mapping[str, LayerOp] = {
 
 
 def check_keys(name: Any, op: Any, keys: Collection[str]) -> None:
-    """Raises ModelError for an op that there is not, and for keys that a layer of this op does not take or lacks."""
+    """Raises ModelError for an unknown op, and for a key that a layer of this op does not take."""
     known = OPS.get(op) if isinstance(op, str) else None
     if known is None:
         raise ModelError(f"layer {quoted(name)}: no quantised op {quoted(op)}; there are {', '.join(OPS)}")
@@ -125,7 +125,7 @@ def check_keys(name: Any, op: Any, keys: Collection[str]) -> None:
 
 
 class LayerModule(QuantizedWeights):
-    """One layer."""
+    """The module of one layer of a Network."""
 
     def __init__(self, layer: Layer, arrays: Arrays, x_scale: float | None, clamp_gradient: str) -> None:
         super().__init__(layer.name, arrays, x_scale, layer.options.get("groups", 1))

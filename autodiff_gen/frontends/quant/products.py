@@ -1,4 +1,4 @@
-"""A product on s8: the factor and the shift of each output channel, which it absorbs, and its 8-bit weights."""
+"""A product on s8: its 8-bit weights, and the factor and shift of each output channel, which it absorbs."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from .weights import QuantizedWeights
 
 
 def absorbed(node: Node, k: int, form: Pending, other: Any) -> Pending | None:
-    """A pending product, operand k of a node whose other operand is an array: the node changes the factor and the shift
-    of its channels. None where the array has more than one number for a channel."""
+    """The pending product `form` after a node, whose operand k it is: the node's other operand, an array, changes the
+    factor and shift of the channels. None if the array has more than one number for a channel, or if the node divides
+    by the product."""
     channel = np.broadcast_to(np.arange(form.shape[-1]), form.shape)
     for view in form.views:
         channel = view.op.ref(channel, **{k: bind(a, None) for k, a in view.attrs.items()})
@@ -46,8 +47,8 @@ def absorbed(node: Node, k: int, form: Pending, other: Any) -> Pending | None:
 def quantized_weights(
     w: Any, of_x: Quantization, of: Quantization, factor: Any, shift: Any
 ) -> dict[str, Any]:
-    """The arrays of a layer, from the weights [out, in / groups, ...], whose channels are multiplied by `factor`, and
-    the `shift` of each channel. of_x, of: of the layer's input and of its result."""
+    """The arrays of a layer with the weights w [out, in / groups, ...] times `factor` and the bias `shift`, both by
+    channel. of_x, of: the quantisation of the layer's input and of its result."""
 
     def along(numbers: Any) -> Any:
         return numbers.reshape(-1, *(1,) * (w.ndim - 1))
@@ -57,7 +58,7 @@ def quantized_weights(
     most = np.abs(scaled).reshape(len(scaled), -1).sum(1) * of_x.scale * 255 + 512 * of.scale
     shift = np.clip(shift, -most, most)
     scales = np.abs(scaled).reshape(len(scaled), -1).max(1) / HIGH
-    # A channel of weights that are 0, or small beside its shift, has a scale at which the bias fits 30 bits.
+    # If the weights of a channel are 0, or small relative to its shift, the scale makes the bias fit 30 bits.
     scales = np.maximum(scales, np.maximum(np.abs(shift) / (of_x.scale * 2**30), 1e-30))
     q = np.clip(np.rint(scaled / along(scales)), -HIGH, HIGH).astype(np.int8)
     bias = within_sums(np.rint(shift / (of_x.scale * scales)), sums_of(q, of_x.zero_point))
@@ -66,15 +67,16 @@ def quantized_weights(
 
 class Layers:
     """The weights of the products of a graph, in the order in which they are converted; another conversion of the graph
-    takes them again. modules: the names of the float network's modules, which no second call of a layer gets."""
+    takes them again. modules: the names of the float network's modules; the weights of a second call of a layer get
+    other names."""
 
     def __init__(self, known: Sequence[QuantizedWeights] = (), modules: Collection[str] = ()) -> None:
         self.every, self._modules = list(known), modules
         self._position = 0
 
     def next(self, name: str, x: Value, arrays: Callable[[Quantization], dict[str, Any]]) -> QuantizedWeights:
-        """The weights of a product of x that the layer `name` computes; arrays: gives new ones for the quantisation of
-        x."""
+        """The weights of the next product, which the layer `name` computes of x. arrays: makes them from the
+        quantisation of x, in the first conversion."""
         if self._position == len(self.every):
             of_x = x.type.quantization
             assert of_x is not None

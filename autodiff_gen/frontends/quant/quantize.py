@@ -37,8 +37,8 @@ class Quantized(Module):
     Its modules are its layers with weights, under the names that they have in the float network. Their parameters
     `weight`, s8, and `bias`, float, have requires_grad=False, and are then constants. Set requires_grad to train one.
 
-    float_ops: the names of ops that have no form on s8 and are computed in float, where `fallback` allows that.
-    clamp_gradient: which gradients pass limits, as of `quantize`.
+    float_ops: the names of ops that have no form on s8 and are computed in float, if `fallback` allows that.
+    clamp_gradient: as for `quantize`.
     """
 
     def __init__(

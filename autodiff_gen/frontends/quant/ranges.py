@@ -14,13 +14,13 @@ from ...ir.node import Value, topological
 from ...ir.quantization import HIGH, LEAST_SCALE, LOW, Quantization
 
 Ranges: TypeAlias = Mapping[int, tuple[float, float]]  # of a graph's values, by their position in it
-_KEPT = 1 << 16  # elements of a tensor that are looked at where not all are
+_KEPT = 1 << 16  # elements that "percentile" and "mse" sample from a larger tensor
 _TAIL = 0.01  # percent of the elements that "percentile" leaves out at either end
 _SHRUNK = 40  # ranges that "mse" tries
 
 
 def covering(low: float, high: float) -> Quantization:
-    """The quantisation of the range from `low` to `high`, which is made to contain 0, by all 256 integers."""
+    """The quantisation of the range from `low` to `high`, extended to contain 0, by all 256 integers."""
     low, high = min(low, 0.0), max(high, 0.0)
     if low == high:
         high = 1.0  # a tensor that is always 0
@@ -29,7 +29,7 @@ def covering(low: float, high: float) -> Quantization:
 
 
 def integer(limit: float, of: Quantization, beyond: int = 0) -> int:
-    """The integer for a number, which may be infinite; at most so far beyond the integers of s8."""
+    """The integer for a number, which may be infinite; limited to s8 and `beyond` more integers at each end."""
     q = np.rint(np.clip(limit / of.scale, -1e6, 1e6)) + of.zero_point
     return int(np.clip(q, LOW - beyond, HIGH + beyond))
 
@@ -50,7 +50,7 @@ def _percentile(x: Any) -> tuple[float, float]:
 
 
 def _mse(x: Any) -> tuple[float, float]:
-    """The range with the least squared error, among those that shrink the whole one."""
+    """The range with the least squared error, among _SHRUNK parts of the whole range."""
     some = _some(x)
     low, high = _minmax(x)
 
@@ -86,7 +86,7 @@ def range_of(x: Any, method: str) -> tuple[float, float]:
 
 
 def samples_of(what: str, x: Any) -> Any:
-    """The samples as float32. Raises ModelError for data that is empty or not finite."""
+    """The samples as float32. Raises ModelError for data that is empty, not finite or no numbers."""
     array = array_of(x)
     if array.dtype.kind not in "fiub":
         raise ModelError(
@@ -102,7 +102,8 @@ def samples_of(what: str, x: Any) -> Any:
 
 
 def check_calibration(x: Any, method: str) -> Any:
-    """The calibration data as float32. Raises ModelError for data that is empty, constant or not finite."""
+    """The calibration data as float32. Raises ModelError for an unknown method, and for data that is empty, constant or
+    not finite."""
     if method not in list(METHODS):
         raise ModelError(f"quantize: no method {method!r}; there are {', '.join(METHODS)}")
     array = samples_of("quantize: the calibration data", x)

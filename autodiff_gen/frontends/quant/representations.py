@@ -12,15 +12,15 @@ from ...ir.node import Node, Value
 
 @dataclass(frozen=True)
 class Static:
-    """A number or an array that does not depend on the input."""
+    """An array that does not depend on the input."""
 
     array: Any
 
 
 @dataclass(frozen=True)
 class Pending:
-    """The result of a node that is not stored yet. build: (its quantisation, low, high) -> s8, for a product also with
-    the factor and the shift of each channel. views: the views that changed its shape since."""
+    """The result of a node that is not computed yet. build: (its quantisation, low, high) -> s8; for a product it also
+    takes the factor and the shift of each channel. views: later views, which change its shape."""
 
     node: Node
     build: Callable[..., Value]
@@ -49,7 +49,8 @@ class QuantizableTensor:
 
 @dataclass(frozen=True)
 class IntegerFunction:
-    """An elementwise function of one quantised tensor, `source` in the float graph: its values for all integers."""
+    """An elementwise function of one quantised tensor. source: the tensor's value in the float graph; numbers: the
+    function's value for each integer."""
 
     source: Value
     numbers: Any

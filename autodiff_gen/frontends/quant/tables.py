@@ -1,4 +1,4 @@
-"""Elementwise functions of one quantised tensor, as tables for each of its integers."""
+"""Elementwise functions of one quantised tensor, as tables with an entry for each integer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from .shared_ranges import is_identity
 def looked_up(
     v: Value, function: IntegerFunction, x: Value, of: Quantization, known: Mapping[Value, Representation]
 ) -> Value:
-    """The function v of x, the s8 tensor of its source. known: the representations of the float graph."""
+    """The s8 value of v, which is `function` of its source. x: the source's s8 tensor; known: the representations of
+    the float graph."""
     of_x = x.type.quantization
     assert of_x is not None
     table = constant(quantized(function.numbers, of), s8, role="table")
@@ -38,7 +39,8 @@ def looked_up(
 
 
 def _slopes(v: Value, source: Value, of: Quantization, known: Mapping[Value, Representation]) -> Any:
-    """The derivative of v with respect to its source at the number of each integer; None where an op has none."""
+    """The derivative of v with respect to its source, at the number of each integer; None if an op has no
+    derivative."""
     at = make_input("x", Type(f32, (ELEMENTS,)))
     copies = {source: at}
 

@@ -20,8 +20,8 @@ from ...nn.parameter import Parameter, QuantizedParameter
 
 class QuantizedWeights(Module):
     """The parameters of a quantised layer: `weight`, s8 [out, in / groups, ...], and `bias`, the real numbers that the
-    integers of `arrays` represent. They are not trained unless requires_grad says so. Raises ModelError for arrays of
-    wrong types.
+    integers of `arrays` represent. They train only if requires_grad is set. Raises ModelError for arrays of wrong types
+    or shapes.
 
     arrays: "weight" (s8), "weight_scales" (float, one or one for each output channel) and "bias" (s32); without weights
     there are no parameters. x_scale: the scale of the layer's input, None where it is not known before the network is
@@ -80,8 +80,8 @@ class QuantizedWeights(Module):
         return {**self.arrays, **own}
 
     def _taken(self, name: str, parameter: Parameter, x_scale: float | None) -> Any:
-        """A parameter as the op takes it: integers of a file are constants, and so are loaded arrays that do not
-        train."""
+        """A parameter as the op takes it. One that does not train is a constant: the integers of `arrays` as long as no
+        other values were loaded."""
         value: Any = getattr(self, name)
         if not parameter.requires_grad:
             parameter.fix()

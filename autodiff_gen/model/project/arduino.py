@@ -1,5 +1,5 @@
-"""A library of Arduino: no flags and one folder of headers, so includes of the project's files have their paths, and
-flags are pragmas and macros of each file."""
+"""A library of Arduino. Arduino takes no flags, and has one folder of headers. So flags become pragmas and macros of
+each file, and includes of the project's files get paths."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ def arduino(project: Project) -> Files:
 
 
 def _renamed(place: str) -> str:
-    """C files that others include must have another suffix: Arduino compiles every .c below src/."""
+    """The path of a file in src/. A C file that others include gets the suffix .inc: Arduino compiles every .c below
+    src/."""
     return re.sub(r"\.c$", ".inc", place) if f"/{INCLUDED}" in f"/{place}" else place
 
 
@@ -67,7 +68,8 @@ def _pragmas(flags: Sequence[str]) -> str:
 
 
 def _with_paths(text: str, folders: Sequence[str], places: Collection[str]) -> str:
-    """The text with includes of the project's files relative to src/; each is searched in `folders`."""
+    """The text, with the includes of the project's files as paths relative to src/. folders: where includes are
+    searched; places: the project's files."""
 
     def path(match: re.Match[str]) -> str:
         candidates = (posixpath.join(folder, match[2]) for folder in folders)

@@ -16,8 +16,8 @@ from .source_groups import BOARD, CXX, RUNTIME, Files, Project, SourceGroup, boa
 
 @dataclass(frozen=True)
 class _Listed:
-    """A part as templates see it, with paths in the project; `model`: that whose C it is, `needs`: other parts that it
-    is linked with."""
+    """A part as templates see it, with paths in the project; `model`: the name of the model whose C it is, or empty;
+    `needs`: other parts that it is linked with."""
 
     name: str
     model: str
@@ -57,8 +57,8 @@ def cmake(project: Project) -> Files:
 
 
 def _built_as(project: Project) -> str:
-    """The properties that two exports must share for their kernels and runtime to be the same: in words, and a digest
-    of all flags and headers and of the runtime."""
+    """The properties that two exports must have in common for their kernels and runtime to be the same: in words, and a
+    digest of the flags of every C file, the headers of kernels, and the runtime."""
     shared = hashlib.sha256(" ".join(project.cflags).encode())
     for part in project.shared[:-1]:
         for name in sorted(n for n in part.files if n.endswith(".h") or part.name == RUNTIME):
@@ -70,7 +70,7 @@ def _built_as(project: Project) -> str:
 
 
 def make(project: Project) -> Files:
-    """Likewise."""
+    """The files of the project. Raises ToolError."""
     project, files = _with_board(project)
     files["Makefile"] = _text("Makefile", project)
     return Files(files, {"make -j4": "", **_command(project, "make run")})
@@ -95,7 +95,7 @@ def _files(project: Project) -> dict[str, str]:
 
 
 def _run(project: Project) -> str | list[str]:
-    """The command that runs the program, without its path; "./" on the host, nothing where there is none."""
+    """The command that runs the program, without its path; "./" on the host, empty if there is none."""
     if project.board.is_host:
         return "./"
     return [] if project.board.qemu is None else build_commands.qemu_argv(project.board, "")[:-1]

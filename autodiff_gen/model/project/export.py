@@ -66,9 +66,9 @@ def export(
     form: str = "platformio",
     force: bool = False,
 ) -> Exported:
-    """Write the project into the folder `out`, which is empty or has one of an earlier export. `form`: of FORMATS;
-    `names`: of the models, if not their own; `force`: replace changed files that are no programs. The main program in
-    the models' folder becomes the project's. Raises AutodiffError."""
+    """Write the project into the folder `out`, which is empty or has an earlier export. `form`: a key of FORMATS;
+    `names`: other names for the models; `force`: replace changed files that are no programs. A main
+    program in the models' folder becomes the project's. Raises AutodiffError."""
     models = [models] if isinstance(models, str) else models
     names = [names] if isinstance(names, str) else names or [find_model(model)[1] for model in models]
     if len(names) != len(models):

@@ -1,4 +1,4 @@
-"""The main program of a project: the one beside its models, otherwise one to begin with."""
+"""The main program of a project: the one in the folder of its models, otherwise a generated one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ MAINS = ("main.c", "main.cpp")
 
 
 def main_of(programs: Sequence[Program], models: Sequence[Path]) -> tuple[str, str]:
-    """The text of the main program, and how its file ends: in the folder of all models, with a header of them."""
+    """The text of the main program, and the suffix of its file. The program is taken from the models' folder if all
+    models are in one folder and it includes the header of one."""
     folders = {model.resolve().parent for model in models}
     for path in [folder / name for folder in folders for name in MAINS if len(folders) == 1]:
         if path.is_file():
@@ -24,7 +25,7 @@ def main_of(programs: Sequence[Program], models: Sequence[Path]) -> tuple[str, s
 
 
 def _begun(programs: Sequence[Program]) -> str:
-    """It trains those that can be trained."""
+    """A generated program. It trains the models that can be trained."""
     trained = [p for p in programs if {e.name for e in p.entries} >= {"train_step", "predict"}]
     if trained:
         return main_source(trained)

@@ -26,7 +26,7 @@ def platformio(project: Project) -> Files:
     files = {"platformio.ini": _ini(project.names, environments), f"src/main{project.main_end}": project.main}
     *kernels, runtime = project.shared
     needs = (*(part.name for part in (*kernels, runtime)), "ag_arduino")
-    # The flags of the whole program are PlatformIO's, so that only the contraction of this part's is given.
+    # PlatformIO sets the flags of the whole program; of a part's flags only the first, -ffp-contract, is given.
     for part in project.generated:
         files |= _library(part, part.cflags[:1], needs)
     for part in (*kernels, runtime):
@@ -76,7 +76,7 @@ def _environments(board: BoardSpec) -> dict[str, dict[str, str]]:
 
 
 def _platform(board: BoardSpec) -> dict[str, str]:
-    """The platform that builds for the board with the system's compiler, and runs QEMU."""
+    """The files of the platform that builds for the board with the system's compiler, and runs QEMU."""
     source = installation.platformio()
     files = {path.name: path for path in source.glob("platform.*")}
     for part in ("builder", ARDUINO):

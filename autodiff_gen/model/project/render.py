@@ -31,22 +31,22 @@ def _templates() -> jinja2.Environment:
 
 
 def for_make(word: str) -> str:
-    """A word of a variable or a recipe of make, which gives it to a shell."""
+    """Quote a word for a variable or recipe of make, which gives it to a shell."""
     return shlex.quote(word).replace("$", "$$").replace("#", "\\#")
 
 
 def for_cmake(word: str) -> str:
-    """A word of a command of CMake, in quotes if it needs them."""
+    """A word for a command of CMake, in quotes if it needs them."""
     return word if re.fullmatch(r"[\w.,=+:/%-]+", word, re.ASCII) else cmake_string(word)
 
 
 def cmake_string(word: str) -> str:
-    """A word of a command of CMake in quotes."""
+    """A word for a command of CMake, in quotes."""
     return f'"{cmake_text(word)}"'
 
 
 def cmake_text(word: str) -> str:
-    """A word inside of a string of CMake."""
+    """A word with escapes, for use inside a quoted string of CMake."""
     return re.sub(r'([\\"$])', r"\\\1", word)
 
 

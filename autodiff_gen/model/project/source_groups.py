@@ -26,7 +26,7 @@ _LINKER_SCRIPT = "common/firmware.ld"
 
 
 class Files(NamedTuple):
-    """A project's files: texts by path; `commands` to try, with what each does; and what README.md says in addition."""
+    """A project's files: `texts` by path; `commands` to try, each with its effect; `notes`: more text for README.md."""
 
     texts: dict[str, str]
     commands: dict[str, str]
@@ -60,8 +60,9 @@ class SourceGroup:
 
 @dataclass(frozen=True)
 class Project:
-    """Programs for a board. `main`: the text of the main program, and `main_end`, of its file; `generated`: the C of
-    each; `shared`: the kernels by priority, the runtime, and the code of the board if the project has any."""
+    """Programs for a board. `main`: the text of the main program; `main_end`: the suffix of its file; `generated`: the
+    C of each program; `shared`: the kernels by priority, the runtime, and the code of the board if the project has
+    any."""
 
     programs: tuple[Program, ...]
     board: BoardSpec
@@ -89,11 +90,11 @@ class Project:
 
     @property
     def cxxflags(self) -> list[str]:
-        """Flags of C++, which the main program may be."""
+        """Flags of C++, for a main program in C++."""
         return build_commands.cxx_flags(self.board, self.cflags)
 
     def ldflags(self, scripts: str) -> list[str]:
-        """Flags of the linker, after the objects; `scripts`: the folder of the part with the board's code."""
+        """Flags of the linker, after the objects; `scripts`: the path of the part with the board's code."""
         flags = [*build_commands.link_flags(self.board), *self.programs[0].backends.ldflags]
         return [f"-T{scripts}/{_LINKER_SCRIPT}" if f.startswith("-T") else f for f in flags]
 
