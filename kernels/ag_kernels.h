@@ -104,9 +104,9 @@ AG_KERNEL(depthwise2d_f32);
 AG_KERNEL(depthwise2d_dx_f32);
 AG_KERNEL(depthwise2d_dw_f32);
 
-/* y[n,oh,ow,c] = the largest element of each window of x[n,h,w,c] that is inside x, index = which it is,
- * row * kw + column: the first of equals; NaN is larger than all. Windows have at most 256 elements. y and
- * index overlap neither x nor each other. */
+/* y[n,oh,ow,c] = the largest element of each window of x[n,h,w,c] that is inside x, index = its number in
+ * the window, row * kw + column. It is the first of equal elements; NaN is larger than all numbers, and the
+ * last NaN is taken. Windows have at most 256 elements. y and index overlap neither x nor each other. */
 typedef void ag_max_pool2d_f32_fn(const float *x, float *y, uint8_t *index, int32_t n,
                                   const ag_pool2d_shape *shape);
 AG_KERNEL(max_pool2d_f32);

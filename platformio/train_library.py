@@ -98,7 +98,7 @@ def default_name(model):
 
 
 def declare(env, options):
-    """Raises Mistake, UserError, or an error of the generator's package."""
+    """What `add` declares, by checked options. Raises Mistake, UserError, or an error of the generator's package."""
     profile = board_profile(env, options)
     env.Replace(
         AUTODIFF_BOARD=profile,

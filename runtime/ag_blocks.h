@@ -14,18 +14,17 @@
  * With AG_DEBUG defined a count that is no such multiple fails an assertion.
  *
  * read(block, from): the block is loaded; write(block, to): it is stored; update(block, at): both;
- * replace(block, to): it is stored, and each element is computed when the element of the operand before it is
- * not needed any more. write_relu and replace_relu(block, to): max(block[j], 0) is stored; write_limited and
- * replace_limited(block, to, high): and at most `high`, which is positive and finite. They keep a NaN. Loops
- * with one of these four are AG_RELU_BLOCKS.
+ * replace(block, to): it is stored, and after element j of it is computed, no element j of the operand before
+ * it is read. write_relu and replace_relu(block, to): max(block[j], 0) is stored; write_limited and
+ * replace_limited(block, to, high): the same, limited to `high`, which is positive and finite. A NaN stays
+ * NaN. Loops with one of these four are AG_RELU_BLOCKS.
  *
- * AG_BLOCK_ROWS(k, rows, j, 4, read(x_block, x, stride), ...): one block of each row; the
- * pointer of each operand moves by `stride` floats from row to row. AG_BLOCK(j, 4, read(x_block, x), ...):
- * one block.
+ * AG_BLOCK_ROWS(k, rows, j, 4, read(x_block, x, stride), ...): one block of each row; the pointer of each
+ * operand moves by `stride` floats from row to row. AG_BLOCK(j, 4, read(x_block, x), ...): one block.
  *
- * With Arm's single-precision FPU a block is one VLDM or VSTM, whose registers follow from the place of the
- * operand, and compilers compute in these; `replace` takes the registers of the operand before it. The others
- * are among the first six operands with blocks of four, and among the first three with blocks of eight.
+ * With Arm's single-precision FPU a block is one VLDM or VSTM, whose registers follow from the position of
+ * the operand, and compilers compute in these; `replace` takes the registers of the operand before it. The
+ * other operands are among the first six with blocks of four, and among the first three with blocks of eight.
  * Elsewhere blocks are plain loops.
  *
  * GCC searches for the value of a register variable before it is read, back to the beginning of the function
@@ -46,7 +45,7 @@
     "vmov r4, r5, " first ", " second "\n\tvmov r6, r8, " third ", " fourth "\n\t" AG_EACH(AG_LOWER)
 /* clang-format on */
 
-/* From a positive number, 0x400000 more than its bits, to the largest integer. */
+/* The largest int32_t less 0x400000 and the bits of `high`, a positive number. */
 static inline int32_t ag_from_limit(float high) {
     const union {
         float number;
@@ -200,9 +199,9 @@ static inline __attribute__((always_inline, unused)) const float *ag_moved(const
 }
 
 /* Numbers are stored as max(x, 0) in core registers, where BIC with the sign of a number is 0 for a negative
- * one; a NaN must be 0x7fc00000. All that arithmetic computes in this mode are. Then 0x400000 more is the
- * lowest integer, which QADD leaves as it is: it limits other numbers where they are `high` plus
- * ag_from_limit(high). */
+ * one. In the mode of default NaNs every NaN that arithmetic computes is 0x7fc00000, and 0x400000 more is the
+ * lowest integer. QADD of ag_from_limit(high) does not saturate for it, and saturates for numbers above
+ * `high`. */
 #define AG_BLOCKS_FUNCTION static __attribute__((noinline, unused))
 #define AG_ROLLED _Pragma("GCC unroll 1")
 

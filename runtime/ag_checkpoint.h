@@ -97,7 +97,7 @@ static inline int ag_checkpoint_load_parts(const ag_part *parts, uint32_t count,
     return AG_STATUS_OK;
 }
 
-/* The same of a state in one part. */
+/* The same for a state in one part. */
 static inline int ag_checkpoint_save(const void *state, uint32_t bytes, uint32_t graph_id, uint32_t program,
                                      ag_write_fn *write, void *ctx) {
     const ag_part part = {(void *)(uintptr_t)state, bytes};

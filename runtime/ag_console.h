@@ -19,8 +19,8 @@ int32_t ag_format_f32(char *out, float x, int32_t decimals);
 /* x as d.ddde+XX, as printf("%.*e") prints it; 8 decimals (0..9) identify every float. Returns the length. */
 int32_t ag_format_e32(char *out, float x, int32_t decimals);
 
-/* All print right-aligned in `width` columns; 0 means as wide as needed. Text is buffered until the end of a
- * line. */
+/* Numbers and ag_print_right are right-aligned in `width` columns, ag_print_left is left-aligned; 0: as wide
+ * as needed. Text is buffered until the end of a line, and written by ag_print_flush. */
 void ag_print(const char *text);
 void ag_print_left(const char *text, int32_t width);
 void ag_print_right(const char *text, int32_t width);

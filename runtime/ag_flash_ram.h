@@ -18,7 +18,7 @@ typedef struct ag_flash_ram {
     uint32_t worn_from, worn_to; /* words of this range have bit 0 stuck at 0 */
 } ag_flash_ram;
 
-/* Flash over `word` with its current contents: fill it with 0xff first. */
+/* Flash with the current contents of `word`; for erased flash, fill it with 0xff before. */
 ag_flash ag_flash_ram_open(ag_flash_ram *ram);
 
 #ifdef __cplusplus

@@ -57,7 +57,7 @@ typedef struct ag_rejections {
 } ag_rejections;
 
 /* Counts a step by its status: true when the last valid checkpoint is to be loaded, after which the count
- * restarts. Of rejected steps those count that the state may be the cause of. */
+ * restarts. Only rejections that the state may have caused are counted. */
 static inline bool ag_rejected_too_often(ag_rejections *r, int status) {
     if (status >= 0) {
         r->in_a_row = 0;

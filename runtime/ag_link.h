@@ -74,8 +74,8 @@ enum { AG_LINK_INPUT = 0, AG_LINK_OUTPUT = 1, AG_LINK_STATE = 2, AG_LINK_COUNTER
  * count, count bytes) repeated; or a float and then signed integers of 8 or 16 bits, value * that float. */
 enum { AG_LINK_RAW = 0, AG_LINK_UNIT = 1, AG_LINK_RUNS = 2, AG_LINK_S8 = 3, AG_LINK_S16 = 4 };
 
-/* Status codes of the link; -1 to -15 are the model's, -43 to -50 are for
- * rounds, -51 and -52 for gradients, -64 and below the store's. */
+/* Status codes of the link; -1 to -15 are the model's, -43 to -48 and -50 are for rounds, -51 and -52 for
+ * gradients, -64 and below the store's. */
 enum {
     AG_LINK_OK = 0,
     AG_LINK_ERR_REQUEST = -32,    /* no such request */
@@ -109,7 +109,7 @@ typedef struct ag_link_counters {
     uint32_t frames;     /* valid frames */
     uint32_t damaged;    /* frames with a wrong length, encoding or checksum */
     uint32_t repeated;   /* requests that had been executed before, and were not again */
-    uint32_t unexpected; /* frames of another session, or whose predecessor is missing */
+    uint32_t unexpected; /* frames of another session or content, or whose predecessor is missing */
     uint32_t overruns;   /* bytes lost because the buffer was full */
     uint32_t restored;   /* checkpoints loaded because steps were rejected */
 } ag_link_counters;

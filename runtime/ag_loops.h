@@ -1,15 +1,16 @@
-/* What generated C says of a loop, before it, and of functions of loops.
+/* Macros that generated C writes before loops, and before functions of loops.
  *
  * AG_IVDEP: no iteration reads or writes what another one writes (lowering/loops/independent_loops.py). A
  * compiler need not check at run time whether the arrays overlap, or give up vectors where they are many.
  * AG_REDUCTION(+ : a, b): as AG_IVDEP, and nothing else than the variables a and b passes from one iteration
  * to the next; their terms may be added up in another order (lowering/loops/independent_loops.py). A board
  * whose compiler makes vectors of such loops defines AG_OPENMP_SIMD and has -fopenmp-simd. ag_max and ag_min
- * are NaN if any element is. AG_NOUNROLL: the loop inside is unrolled, and keeps the registers busy
- * (passes/loops/row_tiles.py). To unroll this one too would only make the code larger. Or the loop is over
- * a vector or two, and has to be there when a compiler looks for vectors
- * (lowering/loops/independent_loops.py). Or the loop adds up elements in another order than memory's
- * (lowering/loops/sums_in_order.py).
+ * are NaN if any element is.
+ *
+ * AG_NOUNROLL: the loop stays a loop, for one of three reasons. The loop inside is unrolled and uses all
+ * registers (passes/loops/row_tiles.py). Or the loop is over one or two vectors, and the compiler makes
+ * vectors only of loops (lowering/loops/independent_loops.py). Or it adds up elements in another order than
+ * their order in memory (lowering/loops/sums_in_order.py).
  *
  * AG_NOINLINE: a function whose loops differ in sizes is compiled once, not for each of its calls. */
 #ifndef AG_LOOPS_H
@@ -78,7 +79,8 @@ static inline float ag_sum(const float *parts, int32_t count) {
     return (sums[0] + sums[2]) + (sums[1] + sums[3]);
 }
 
-/* An integer that is larger for a larger float, 0 for -infinity and largest for NaN; and the float of it. */
+/* An integer that is larger for a larger float, 0 for -infinity and largest for NaN; ag_of_order is the
+ * inverse, ag_latest the larger of an order and the order of x. */
 static inline uint32_t ag_order(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);

@@ -2,7 +2,7 @@
  * it: when a function begins, for the whole arena, and after each step for what no later step may read. A
  * value that is read too late, or that shares memory with another one, is then wrong in every run.
  *
- * The pattern is a signalling NaN as float, 2141562277 as int32_t, and -91 and 127 in turn as bytes. */
+ * The pattern is a signalling NaN as float, 2141562277 as int32_t, and -91, -91, -91, 127 as bytes. */
 #ifndef AG_POISON_H
 #define AG_POISON_H
 

@@ -44,7 +44,7 @@ static int check_rows(const ag_link *l, uint32_t n, uint32_t sum, bool targets) 
     return ag_input_sum(l->model, l->memory, n, targets) == sum ? AG_LINK_OK : AG_LINK_ERR_SUM;
 }
 
-/* All of the state is replaced, by the state of `round`, or of no round. */
+/* The whole state was replaced, by the state of `round`; 0: of no round. */
 static void replaced(ag_link *l, uint32_t round) {
     l->incomplete = false;
     l->beyond_shared = false;

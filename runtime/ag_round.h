@@ -80,7 +80,8 @@ typedef struct ag_round_work {
 
 void ag_round_init(ag_round *r, const ag_link_model *model, void *memory, const ag_flash *flash);
 
-/* Outside of rounds, or in `number` before its start is loaded again: another state was loaded or trained. */
+/* Call it after the state was replaced: the board is outside of rounds if `number` is 0, otherwise in this
+ * round, whose start is then loaded again. */
 void ag_round_leave(ag_round *r, uint32_t number);
 
 /* Begins a round with the weights in memory, or continues it where it has begun with the same; if these were
@@ -109,16 +110,16 @@ typedef struct ag_round_piece {
 /* The bytes of a reply. */
 uint32_t ag_round_delta_bytes(const ag_round_piece *p);
 
-/* The differences in `out`: floats; or a float, the scale, and signed bytes, rounded up or down at random by
- * a number that depends on seed, round and element only. Before the largest ones are their places, 16 bits
- * from `first` on, in order. A repeated request has the same reply, noise included; the weights stay as they
- * are. */
+/* Writes the differences to `out`: floats; or a float, the scale, and signed bytes, rounded up or down at
+ * random by a number that depends on seed, round and element only. With `top` the places of the elements come
+ * first, each 16 bits relative to `first`, in ascending order. A repeated request has the same reply, noise
+ * included; the weights stay as they are. */
 int ag_round_delta(ag_round *r, uint32_t number, const ag_round_piece *p, uint8_t *out);
 
 /* How the weights in memory classify the board's own samples: those to test on, or those to train on if there
  * are no others. */
 typedef struct ag_round_evaluation {
-    uint32_t samples;       /* there are so many */
+    uint32_t samples;       /* how many there are */
     uint32_t labels, right; /* of those that were compared */
 } ag_round_evaluation;
 

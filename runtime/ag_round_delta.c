@@ -131,7 +131,7 @@ static int make_key(ag_round *r) {
     return status;
 }
 
-/* Once for the differences of these weights. */
+/* Measures the norm, and makes the key, once for the differences of these weights. */
 static int prepare(ag_round *r) {
     int status = AG_ROUND_OK;
     if (r->note.clip > 0.0f && !r->is_measured) {

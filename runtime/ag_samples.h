@@ -32,7 +32,7 @@ enum {
     AG_SAMPLES_ERR_NONE = -1,    /* no source: no file, no file service, no set in flash */
     AG_SAMPLES_ERR_READ = -2,    /* the source ended early */
     AG_SAMPLES_ERR_HEADER = -3,  /* not a sample set, another version, or damaged */
-    AG_SAMPLES_ERR_END = -4,     /* seek past the last record */
+    AG_SAMPLES_ERR_END = -4,     /* after the last record, or after the end of a record */
     AG_SAMPLES_ERR_RECORDS = -5, /* the records do not match the header's checksum */
     AG_SAMPLES_ERR_EPOCHS = -6,  /* more epochs than a program can count */
 };
@@ -49,7 +49,7 @@ typedef struct ag_samples {
     int32_t handle;
 } ag_samples;
 
-/* Opens samples.bin in the working folder; without a file service, the set `ag_samples_in_flash`, if one is
+/* Opens samples.bin in the working folder; if that is not possible, the set `ag_samples_in_flash`, if one is
  * linked. */
 int ag_samples_open(ag_samples *s);
 
@@ -71,7 +71,7 @@ void ag_samples_close(ag_samples *s);
 /* The meaning of a negative status. */
 const char *ag_samples_strstatus(int status);
 
-/* A set in flash: define both in a C file of the firmware (data.py --c writes one), or neither. */
+/* A set in flash: define both in a C file of the firmware (data.py --out FILE.c writes one), or neither. */
 extern const uint8_t ag_samples_in_flash[];
 extern const uint32_t ag_samples_in_flash_bytes;
 

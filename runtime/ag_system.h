@@ -40,7 +40,8 @@ __attribute__((noreturn))
 void ag_system_exit(int status);
 
 /* Cycles of the core, modulo 2^32; in QEMU with -icount, executed instructions, if it is called again before
- * SysTick has counted 2^24 ticks: 100 million instructions or more. Always 0 where neither is known. */
+ * the timer wraps: on Cortex-M SysTick, after 100 million instructions or more. Always 0 where neither is
+ * known. */
 uint32_t ag_system_cycles(void);
 
 /* Random bytes that nobody else knows, for noise: 0, or -1 where there is no source of them, or where it

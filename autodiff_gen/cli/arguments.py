@@ -175,7 +175,7 @@ def baud_argument(parser: Group) -> None:
 
 
 def log_arguments(parser: Group, row: str) -> None:
-    """`row`: what each row is of."""
+    """`row`: the unit of a row, such as "step"."""
     parser.add_argument(
         "--log",
         metavar="FILE.csv",

@@ -71,7 +71,7 @@ def run_check(args: argparse.Namespace) -> int:
 
 
 def _originals() -> Sequence[Any]:
-    """The networks that from_torch has imported, whose module is loaded only by model files that call it."""
+    """The networks that from_torch has imported; its module is loaded only if a model file calls from_torch."""
     module = sys.modules.get("autodiff_gen.frontends.pytorch.export")
     return () if module is None else module.originals
 

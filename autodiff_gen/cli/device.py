@@ -167,8 +167,8 @@ def _add_predict(command: Command) -> None:
 def _add_hil(command: Command) -> None:
     hil = command(
         "hil",
-        "Hardware in the loop: check a board, in QEMU or on a port, against the same C on the host. The board has its "
-        "state and checkpoint of before afterwards.",
+        "Hardware in the loop: check a board, in QEMU or on a port, against the same C on the host. At the end the "
+        "board gets its state and checkpoint back.",
     )
     model_argument(hil)
     target_arguments(hil)

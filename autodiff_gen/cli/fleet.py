@@ -226,7 +226,7 @@ def server(text: str) -> str:
 
 
 def ports(text: str) -> dict[str, str]:
-    """Kinds of boards by port; of a port without one ""."""
+    """Kinds of boards by port; "" for a port without a kind."""
     found: dict[str, str] = {}
     for part in text.split(","):
         kind, _, port = part.partition("=") if re.match(r"[\w./-]+=", part) else ("", "", part)

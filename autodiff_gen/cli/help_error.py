@@ -54,8 +54,7 @@ class Message:
         return True
 
     def begun(self, text: str) -> int:
-        """Characters of the first parts that the text has, one after the other; of the last one its beginning will
-        do, at the end of the text."""
+        """How many characters of the first parts the text has, in order. The text may end inside the last of them."""
         at = count = 0
         for part in self.parts:
             found = text.find(part, at)
@@ -69,7 +68,7 @@ class Message:
 
 @dataclass(frozen=True)
 class ErrorEntry:
-    """page: the file; text: Markdown."""
+    """An entry of docs/errors. `page`: its file; `text`: Markdown."""
 
     page: Path
     title: str
@@ -119,8 +118,8 @@ def begun(text: str, among: Sequence[ErrorEntry]) -> list[ErrorEntry]:
 
 
 def nearest(text: str, among: Sequence[ErrorEntry]) -> list[ErrorEntry]:
-    """The entries with a message that shares most words and pairs of words with the text, best first: one that few
-    entries have counts most; none without a word in common."""
+    """The entries with a message that shares most words and pairs of words with the text, best first; a word that few
+    entries have counts more. Entries without a word in common are left out."""
     own = [[_words(m.text) for m in entry.messages] for entry in among]
     count = Counter(word for messages in own for word in set().union(*messages))
     given = _words(text)

@@ -36,7 +36,7 @@ def add_commands(command: Command) -> None:
     model_argument(plan)
     target_arguments(plan)
     data_arguments(plan, "the model file's batch or samples, otherwise random numbers", "calibration data: ")
-    number_argument(plan, "--batches", "of the calibration data (default: %(default)s)", default=8)
+    number_argument(plan, "--batches", "batches of the calibration data (default: %(default)s)", default=8)
     plan.add_argument(
         "--out", metavar="FILE", type=Path, help="write the lines for the model file to this file"
     )

@@ -156,7 +156,7 @@ def _get(url: str) -> bytes:
 
 
 def _from_sklearn() -> Digits:
-    """The 1,797 8x8 digits of scikit-learn (0..16), scaled to 24x24 and padded by 2 columns on each side."""
+    """The 1,797 8x8 digits of scikit-learn (0..16), enlarged to 24x24 and padded by 2 pixels on each side."""
     try:
         from sklearn.datasets import load_digits as bundled
     except ImportError:

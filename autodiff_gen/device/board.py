@@ -48,7 +48,8 @@ TRIES = 20  # sessions that one operation may use, each opened after the last wa
 def connect(
     program: Program, port: str, baud: int = BAUD, patience: float = 10.0, wait: float = 0.0
 ) -> Board:
-    """The board at `port`, which must run the link firmware of this program. Raises LinkError."""
+    """The board at `port`, which must run the link firmware of this program. `patience`: seconds without a reply until
+    a request fails; `wait`: seconds to retry a socket on which nothing listens yet. Raises LinkError."""
     return Board(program, Link(open_port(port, baud, wait), patience))
 
 
@@ -61,7 +62,7 @@ class Board:
         self.scales: dict[str, float] = {}  # of inputs whose floats are integers times this number
         self.layout: LinkLayout = link_layout(program)
         self._lr = program.default_lr  # of steps without one; None where a schedule computes it
-        self.sessions = 0  # opened so far: another number after the board may have restarted
+        self.sessions = 0  # opened so far; after a new one the board may have restarted
         self.greeting = self._greet()
 
     def _greet(self) -> Greeting:
@@ -71,7 +72,7 @@ class Board:
         return greeting
 
     def refresh(self) -> None:
-        """Read the greeting again, after the board has loaded or saved a state: the reply has no round number."""
+        """Read the greeting again after the board changed its state; other replies do not have the round number."""
         self.greeting = self._greet()
 
     def close(self) -> None:
@@ -126,8 +127,8 @@ class Board:
         return self.greeting.start == OTHER_PROGRAM
 
     def check_start(self, trains: bool = False) -> None:
-        """DeviceError where the state of the board would be used, for one that `could_continue`, and, unless it
-        `trains` anew, for one whose checkpoint is damaged."""
+        """Raises DeviceError if the board did not load its checkpoint because it is of another program, or because it
+        is damaged. `trains`: a damaged checkpoint is no error, as the board may train from its initial weights."""
         status = self.greeting.start
         if self.could_continue or (status == DAMAGED and not trains):
             raise DeviceError("checkpoints", status)
@@ -150,7 +151,7 @@ class Board:
         first, last = self.greeting.steps, self.greeting.steps + repeat
         if not 1 <= repeat <= MOST_ROWS or last > MOST_STEPS:
             raise ShapeError(
-                f"repeat={repeat} after {first:,} steps: a request makes 1 to 65,535, up to 2^32 - 1"
+                f"repeat={repeat} after {first:,} steps: a request makes 1 to 65,535 steps, and the last is 2^32 - 1"
             )
         rate = self._lr if lr is None else lr
 

@@ -1,9 +1,9 @@
 """Data sets of CSV files: a table with a row for each sample, or recordings with a row for each time.
 
 A table may have a header; a cell is a number, a class may be a word. `--columns x=ax,ay,az;label=activity` names the
-columns of each array. Without it a column with the name of an array is that array, the others belong to the inputs,
-then the targets, in the model's order. A table whose input has one axis of the model's input as its columns is a
-recording, and is cut into windows.
+columns of each array. A column with the name of an array that has one number or label a sample is that array. The other
+columns belong to the inputs, then the targets, in the model's order. If the columns of the input are only one axis of
+the model's input, the table is a recording, and is cut into windows.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def read_table(path: Path, layout: LinkLayout, options: CsvOptions) -> dict[str,
 
 
 def _read(path: Path, layout: LinkLayout, options: CsvOptions) -> dict[str, Array]:
-    """The arrays; without samples if a recording is shorter than a window."""
+    """The arrays, with no samples if a recording is shorter than a window."""
     head, cells = _cells(path)
     places = _places(path, layout, options, head, len(cells[0]))
     columns = {}
@@ -119,8 +119,8 @@ def _cells(path: Path) -> tuple[list[str] | None, list[list[str]]]:
 
 
 def _check_first(path: Path, rows: list[list[str]]) -> None:
-    """Raises DataError for a header such as `0,1,2,label`, which would become a sample: the rows below have numbers in
-    place of its words, or other words, and its numbers count the columns."""
+    """Raises DataError if the first row is a header with numbers, such as `0,1,2,label`, and not a sample: the rows
+    below have a number where it has a word; or its numbers count the columns, and no row below has its words."""
     for k, cell in enumerate(rows[0]):
         if not _is_number(cell) and len(rows) > 1 and all(_is_number(row[k]) for row in rows[1:]):
             raise DataError(
@@ -195,8 +195,8 @@ def _places(
 
 
 def _counts(arrays: Sequence[LinkArray], free: int, has_more: bool) -> dict[str, int]:
-    """How many of the free columns belong to each array that has no named ones: all its elements, or, for the input of
-    a recording, the columns that the targets leave. `has_more`: the file may have columns of no array."""
+    """How many of the free columns belong to each array without named columns: as many as it has elements, or, for the
+    input of a recording, the columns that the targets leave. `has_more`: the file may have columns of no array."""
     counts = {a.name: elements(a) for a in arrays}
     inputs = [a.name for a in arrays if not a.is_target]
     total = sum(counts.values())
@@ -220,7 +220,7 @@ def _fits_windows(layout: LinkLayout, places: Mapping[str, Sequence[int]], windo
 
 
 def _takes(a: LinkArray, windows: RecordingWindows) -> str:
-    """`192`, or `192 (in a recording 3 or 64)`."""
+    """The number of columns of an array: `192`, or `192 (in a recording 3 or 64)`."""
     sizes, window = axes(a), windows.window
     if a.is_target or len(sizes) > 2:
         return str(elements(a))
@@ -240,7 +240,7 @@ def _words(rows: list[list[str]]) -> Array | None:
 def _check_cells(
     path: Path, head: list[str] | None, rows: list[list[str]], columns: Iterable[int], numbers: bool
 ) -> None:
-    """Raises DataError that names the first cell of these columns that is empty or, with `numbers`, no number."""
+    """Raises DataError for the first cell of these columns that is empty or, with `numbers`, no finite number."""
     for column in columns:
         for k, row in enumerate(rows):
             cell = row[column]
@@ -255,7 +255,7 @@ def _check_cells(
 
 
 def _numbers(rows: list[list[str]]) -> Array:
-    """f64, or s64 if all are whole numbers."""
+    """f64, or s64 if all are integers."""
     numbers = np.array([[float(c) for c in row] for row in rows])
     whole = (
         np.isfinite(numbers).all() and (numbers == np.rint(numbers)).all() and np.abs(numbers).max() < 2**53

@@ -65,8 +65,8 @@ def load_dataset(
 ) -> Dataset:
     """The data for a model file, checked against the model's inputs. Raises DataError, ShapeError.
 
-    given: a file or folder of a form in docs/data.md; None: `data.py` in the model's folder. `columns`: the columns of
-    a CSV file, by array. `unused`: arrays that the file may have, and that are ignored. `windows`: how recordings in
+    `given`: a file or folder of a form in docs/data.md; None: `data.py` in the model's folder. `columns`: the columns
+    of a CSV file, by array. `unused`: arrays that the file may have, and that are ignored. `windows`: how recordings in
     CSV files are cut. `classes`: the words of labels 0, 1, ...; without them words are numbered in alphabetical order.
     uint8 arrays for float inputs are divided by 255, like torchvision's ToTensor.
     """
@@ -95,8 +95,8 @@ def load_dataset(
 def _number_classes(
     arrays: dict[str, Array], layout: LinkLayout, path: Path, classes: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Replace integers that are words by their index in `classes`, or in alphabetical order; returns the words. Raises
-    DataError for a word that is not in `classes`, and if there are more than the model's classes."""
+    """Replace words in arrays of integers by their index in `classes`, or in alphabetical order; returns the words.
+    Raises DataError for a word that is not in `classes`, and for more words than the model has classes."""
     found = classes
     for a in layout.inputs:
         own = [n for n in (a.name, f"test_{a.name}") if n in arrays and arrays[n].dtype.kind == "U"]
@@ -146,8 +146,8 @@ def _npy(path: Path) -> Array:
 
 
 def as_integers(data: Dataset, layout: LinkLayout, kind: str) -> tuple[Dataset, dict[str, float]]:
-    """Float inputs rounded to integers times a scale, and the scales by name. `kind`: s8 or s16. The largest element of
-    the training samples sets the scale; larger test samples are clipped."""
+    """Float inputs rounded to integers times a scale, and the scales by name. `kind`: s8 or s16. The largest magnitude
+    in the training samples sets the scale; larger test samples are clipped."""
     limit = {"s8": 127, "s16": 32767}[kind]
     train, test, scales = dict(data.train), dict(data.test), {}
     for a in layout.inputs:
@@ -275,7 +275,8 @@ def _reshaped(array: Array, tail: tuple[int, ...], type: Type) -> str:
 
 
 def check_batch(sizes: range, batch: int, adds_up: bool = False) -> None:
-    """Raises DataError for a batch of --batch that is not one of `sizes`. `adds_up`: nor made of several of them."""
+    """Raises DataError for a batch of --batch that is not one of `sizes`. With `adds_up`
+    several calls may add up to it."""
     is_fixed = len(sizes) == 1
     if batch in sizes or (adds_up and batch > sizes[-1] and not (is_fixed and batch % sizes[0])):
         return

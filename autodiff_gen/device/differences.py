@@ -61,7 +61,7 @@ class DifferencePart:
 
 @dataclass(frozen=True)
 class Encoding:
-    """`values`: f32 or s8. `share`: of the numbers of each piece, the largest; 1: all."""
+    """`values`: f32 or s8. `share`: the share of the numbers of each piece that is sent, the largest ones; 1: all."""
 
     values: str = F32
     share: float = 1.0

@@ -89,7 +89,7 @@ def in_runs(data: bytes, room: int) -> Iterator[tuple[int, int, bytes]]:
 
 def _runs(data: bytes, start: int, room: int) -> tuple[bytes, int]:
     """Run-length encode data[start:] as (zeros, count, count bytes)..., as far as `room` allows, and the number of
-    encoded floats. Single zeros are stored as bytes."""
+    encoded floats. Fewer than three zeros between other bytes are stored as bytes."""
     out = bytearray()
     position = start
     while position < len(data) and room - len(out) > 2:

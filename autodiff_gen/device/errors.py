@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..errors import AutodiffError, DataError
 
-# The texts of runtime/ag_link.h and runtime/ag_store.h, and of the generated model's strstatus.
+# The statuses of runtime/ag_link.h, ag_store.h and ag_status.h, each with a fix where there is one.
 STATUS = {
     0: "ok",
     -1: "a pointer is NULL",
@@ -76,7 +76,7 @@ class Unreachable(LinkError):
 
 
 class Broken(Unreachable):
-    """The other end closed the connection, as where it restarts."""
+    """The connection broke, for example because the board restarts."""
 
 
 class OtherArrays(DataError):
@@ -84,7 +84,7 @@ class OtherArrays(DataError):
 
 
 class DeviceError(AutodiffError):
-    """A request that the board rejected; `what` it was, `status` is the number in the reply."""
+    """The board rejected a request. `what`: the request, `status`: the number in the reply."""
 
     def __init__(self, what: str, status: int) -> None:
         super().__init__(f"{what}: {STATUS.get(status, 'unknown status')} (status {status})")

@@ -136,7 +136,7 @@ class GradientRank:
             raise replies.strange_steps(steps, expected[0], expected[-1])
 
     def _once_more(self, run: Callable[[], Any]) -> Any:
-        """The operation; again where the board has other sums than expected."""
+        """Run the operation, and once more if the board has other sums than expected."""
         try:
             return self.board.retry(run)
         except DeviceError as error:

@@ -31,7 +31,7 @@ def position(program: Program, name: str) -> int:
 def batch_of(
     program: Program, layout: LinkLayout, arrays: Sequence[Any], targets: bool
 ) -> tuple[dict[str, Array], int]:
-    """The arrays, which are in the model's order, by name, and how many rows they have. Raises ShapeError."""
+    """Arrays in the model's order as arrays by name, and how many rows they have. Raises ShapeError."""
     inputs = [a for a in layout.inputs if targets or not a.is_target]
     inputs.sort(key=lambda a: position(program, a.name))
     if len(arrays) != len(inputs):

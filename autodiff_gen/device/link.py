@@ -31,7 +31,7 @@ class SessionLost(LinkError):
 
 @dataclass
 class Traffic:
-    """Traffic counters."""
+    """Counts since the port was opened."""
 
     requests: int = 0
     sent: int = 0  # bytes
@@ -79,7 +79,7 @@ class Link:
         return replies.unpack(_name(number), layout, answer)
 
     def exchange(self, number: int, payload: bytes = b"") -> Answer:
-        """Status and payload of the reply. Raises LinkError without one, SessionLost for another session."""
+        """Status and payload of the reply. Raises LinkError without a reply, SessionLost for another session."""
         (answer,) = self.pipeline([(number, payload)])
         assert answer is not None  # the last request always has one
         return answer
@@ -87,7 +87,7 @@ class Link:
     def pipeline(self, requests: Sequence[Request]) -> list[Answer | None]:
         """Send all requests without waiting for each reply; the board executes them in order. The last one has an
         answer; another one that was executed, and whose reply was lost, has None. So only a request that may be
-        repeated or needs no reply, READ or WRITE, may be before the last. Raises like `exchange`."""
+        repeated or needs no reply, such as READ or WRITE, may be before the last. Raises like `exchange`."""
         first = self._sequence + 1
         self._sequence += len(requests)
         sent = [Frame(n, 0, self._session, first + k, data) for k, (n, data) in enumerate(requests)]
@@ -98,7 +98,8 @@ class Link:
         return [None if r is None else (r.status, r.payload) for r in replies]
 
     def run(self, requests: Sequence[Request]) -> Answer:
-        """Send WRITEs and a last request; returns the answer to that. Raises DeviceError for a rejected WRITE."""
+        """Send requests, such as WRITEs and a TRAIN; returns the answer to the last. Raises DeviceError if the board
+        rejects another one."""
         *others, last = self.pipeline(requests)
         for (number, _), answer in zip(requests, others, strict=False):
             if answer is not None and answer[0]:
@@ -153,7 +154,7 @@ class Link:
             self.port.write(data)
 
     def _receive(self, window: Window, limit: float) -> bool:
-        """Wait for bytes until the time `limit`; whether a NAK requests a repetition."""
+        """Wait for bytes until the time `limit`; returns whether a NAK requests a repetition."""
         data = self.port.read(max(limit - self.now(), 0.0))
         self.traffic.received += len(data)
         lost = False

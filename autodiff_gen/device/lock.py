@@ -37,7 +37,7 @@ class FolderLock:
 
 
 def locked(folder: Path) -> FolderLock | None:
-    """The lock of a folder; None of one in which nothing can be written, and so nothing be in the way."""
+    """The lock of a folder; None if the folder cannot be written to, and so needs no lock."""
     try:
         return FolderLock(folder)
     except OSError:

@@ -78,7 +78,8 @@ class CsvLog:
     """A row for every step, written before the step's checkpoint; a resumed run keeps the rows up to the step where it
     continues. A file with anything else in it is first renamed: `renamed` is its new path.
 
-    `past`: for a plan that begins after other steps, the epochs before its first, if the file has no row of them."""
+    `past`: how many epochs were before the plan, for a plan that begins after other steps; the epoch in the last row of
+    the file takes precedence."""
 
     def __init__(self, path: Path, first: int, past: int | None = None) -> None:
         rows = _rows(path)
@@ -128,8 +129,8 @@ def free_name(path: Path) -> Path:
 
 
 def _rows(path: Path) -> list[list[str]] | None:
-    """The rows of a log, an empty one for a last line that was cut; none without a file; None for a file that is no
-    log."""
+    """The rows of a log, an empty row for a last line that was cut; an empty list without a file; None for a file that
+    is no log."""
     if not path.exists():
         return []
     try:
@@ -181,7 +182,7 @@ class TensorBoard:
 def opened_logs(
     table: Path | None, events: Path | None, first: int, stack: ExitStack
 ) -> list[Callable[[Record], None]]:
-    """The logs of a run that continues after step `first`, which `stack` closes. Raises ToolError, DataError."""
+    """The logs of a run that continues after step `first`, which `stack` closes. Raises ToolError."""
     logs: list[Callable[[Record], None]] = []
     if table is not None:
         rows = CsvLog(table, first)

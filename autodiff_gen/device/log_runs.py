@@ -20,7 +20,7 @@ LARGEST = 3.4028235e38  # of a float32
 
 @dataclass(frozen=True)
 class LoggedRow:
-    """A row of a log. Its loss and accuracy are finite; None: they were not."""
+    """A row of a log. loss: None if it was not finite; accuracy: None if it was not finite, or not measured."""
 
     step: int
     epoch: int
@@ -94,7 +94,7 @@ def _finite(word: str) -> float | None:
 
 
 def compared(runs: Sequence[LoggedRun]) -> str:
-    """A row for each run."""
+    """A table with a row for each run."""
     rows = []
     for run in runs:
         finite = [row.loss for row in run.rows if row.loss is not None]

@@ -12,7 +12,8 @@ MOST_BYTES = 1 << 24  # of an object that addresses reach
 
 
 def check_program(program: Program, layout: LinkLayout, greeting: Greeting) -> None:
-    """LinkError for firmware of another model, of another program with the same parameters, or for other sizes."""
+    """Raises LinkError for firmware of another model, of another program with the same parameters, or with other sizes,
+    and for a program that is too large for the link."""
     if greeting.graph_id != program.graph_id:
         raise LinkError(
             f"the board runs another model: {greeting.name!r} with graph id {greeting.graph_id:08x}, this one is "
@@ -34,5 +35,5 @@ def check_program(program: Program, layout: LinkLayout, greeting: Greeting) -> N
     if program.batch > MOST_ROWS or max(sizes[1:]) > MOST_BYTES:
         raise LinkError(
             f"{program.name}: a board on the link has at most {MOST_ROWS:,} samples a step, and 16 MB each of states, "
-            f"inputs and outputs; this model has {program.batch:,} samples, and {max(sizes[1:]):,} bytes of one"
+            f"inputs and outputs; this model has {program.batch:,} samples, and {max(sizes[1:]):,} bytes of one of them"
         )

@@ -32,7 +32,7 @@ Array = NDArray[Any]
 
 
 def check_suffix(path: Path | None) -> None:
-    """DataError for a file that is neither .npy, .npz nor .csv."""
+    """Raises DataError for a file that is neither .npy, .npz nor .csv."""
     if path is not None and path.suffix not in (".npy", ".npz", ".csv"):
         raise DataError(f"{path}: predictions go to .npy, .npz or .csv")
 

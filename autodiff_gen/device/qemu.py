@@ -20,7 +20,8 @@ from .transport import Stream, open_port
 
 # Timers count instructions, so that boards can report them (boards/support/common/system.c).
 COUNTING = ("-icount", "shift=0")
-# Kills the emulator when its standard input ends: when it is closed here, or with this process, however that ends.
+# A shell runs the emulator, and kills it when the shell's standard input ends: `kill` closes it, and so does the end of
+# this process.
 _WHILE_OPEN = '"$@" & read -r _; kill -9 $!; wait'
 
 
@@ -64,7 +65,7 @@ class Qemu:
 
 
 class QemuPort:
-    """A port that starts its own emulator, for `qemu:firmware.elf`."""
+    """A port that starts an emulator, and ends it."""
 
     baud = None
 

@@ -69,7 +69,7 @@ class RecordingWindows:
         return starts
 
     def cut(self, rows: Array, a: LinkArray, starts: range) -> Array:
-        """[windows, ...] of rows [times, channels]."""
+        """The windows of `rows`, [times, channels], as [windows, ...] in the model's shape."""
         sizes = axes(a)
         times = np.add.outer(np.array(starts, np.int64), np.arange(self.length))
         parts = rows[times]
@@ -77,14 +77,14 @@ class RecordingWindows:
         return (parts.swapaxes(1, 2) if turned else parts).reshape(-1, *bound(a.type.shape, a.batch)[1:])
 
     def labels(self, rows: Array, starts: range, counts: bool) -> Array:
-        """The label of each window: the label of its last row. `counts`: count windows with several."""
+        """The label of each window: the label of its last row. `counts`: count windows with several labels."""
         if counts:
             self.mixed += sum(len(np.unique(rows[k : k + self.length])) > 1 for k in starts)
         return rows[np.array(starts, np.int64) + self.length - 1]
 
     def note(self) -> str:
-        """`windows: 12 of 64 rows, one every 32 rows; 2 contain more than one label, and have their last row's`; empty
-        if nothing was cut."""
+        """`windows: 12 of 64 rows, one every 32 rows; 2 contain more than one label and have the label of
+        their last row`; empty if nothing was cut."""
         if not self.length:
             return ""
         text = f"windows: {self.count:,} of {counted(self.length, 'row')}, one every "

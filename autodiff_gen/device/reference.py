@@ -4,8 +4,8 @@ Tuned kernels add in another order than `ref`. Where a gradient is 0 except for 
 before BatchNorm, Adam divides it by its own magnitude: board and host move that bias by whole learning rates, in
 different directions. So the tolerance is measured. Copies of the model train beside the reference, and before each step
 every float of their state changes in its last bits (J. Vignes, "A stochastic arithmetic for reliable scientific
-computation", Math. Comput. Simul. 35, 1993). A board may differ from the reference by a relative TOLERANCE, and in
-addition by SPREAD times the difference between the copies and the reference.
+computation", Math. Comput. Simul. 35, 1993). A board may differ from the reference by TOLERANCE, and in addition by
+SPREAD times the difference between the copies and the reference.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..host.trainer import Trainer
 
 Array = NDArray[Any]
-TOLERANCE = 1e-5  # relative
+TOLERANCE = 1e-5  # relative to the largest magnitude of the array, or to 1 if it is larger
 COPIES = 3
 CHANGE = 2.0**-22  # relative, the largest change of a float: some units in its last place
 SPREAD = 8.0  # a board may be an outlier among the copies

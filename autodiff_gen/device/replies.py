@@ -1,5 +1,5 @@
-"""The payloads of a board's replies. A peer may send anything: length and range of every field are checked here, before
-something depends on it."""
+"""The payloads of a board's replies. A peer may send anything: lengths, and fields that the host depends on, are
+checked here."""
 
 from __future__ import annotations
 

@@ -36,8 +36,8 @@ AT_ONCE = 8  # local steps of a request, so that its reply comes in time
 
 @dataclass(frozen=True)
 class LocalTraining:
-    """The training of a board in a round: `loss` is the mean over its steps, NaN without any; `cycles` are those that
-    its core took, or in an emulator the `instructions`, 0 where they are not counted."""
+    """The training of a board in a round. `loss`: the mean over its steps, NaN without any. `cycles`: of its core; an
+    emulator counts `instructions` instead. Both are 0 where they are not counted."""
 
     steps: int
     examples: int
@@ -88,7 +88,7 @@ class LocalWork:
 
     @property
     def rate(self) -> float:
-        """The learning rate in a request: NaN asks for the learning rate of the firmware."""
+        """The learning rate in a request: NaN for the learning rate of the firmware."""
         return math.nan if self.lr is None else self.lr
 
 

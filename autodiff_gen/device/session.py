@@ -26,7 +26,7 @@ from .lock import locked
 from .qemu import QemuPort
 from .transport import BAUD, Pipe, Transport, open_port
 
-FLASH_FILE = "flash.bin"  # in the folder of firmware that runs here (runtime/ag_flash_file.c)
+FLASH_FILE = "flash.bin"  # in the folder of firmware that runs on the host (runtime/ag_flash_file.c)
 
 
 class Session:
@@ -93,7 +93,8 @@ class Session:
         return self.elf
 
     def open(self, port: str | None, baud: int = BAUD) -> Transport:
-        """The port, or without one the firmware of the link. Firmware that runs here has its folder for itself."""
+        """Open the port; None or `qemu`: build and run the firmware of the link. Firmware that runs on the host locks
+        its folder."""
         if port in (None, "qemu"):
             port = None
             kind, program = self.runner, self.elf
@@ -106,7 +107,7 @@ class Session:
         return self._started(kind, None if port is None else program, program.parent)
 
     def start(self, folder: Path) -> Transport:
-        """The firmware of the link, with the files of the board in `folder`."""
+        """Build and run the firmware of the link, with the files of the board in `folder`."""
         return self._started(self.runner, None, folder)
 
     def _started(self, kind: str, program: Path | None, folder: Path) -> Transport:
@@ -155,7 +156,7 @@ def _shown(path: Path) -> str:
 
 
 def _words_of(ram: Ram) -> str:
-    """A budget as the option of ./scons, in bytes; nothing without one."""
+    """A budget in bytes as the option ram= of ./scons; empty without one."""
     if isinstance(ram, Mapping):
         return ",".join(f"{region}={size}" for region, size in ram.items())
     return "" if ram is None else str(ram)

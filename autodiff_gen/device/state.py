@@ -38,11 +38,11 @@ def arrays_of(slots: Sequence[Slot], data: bytes) -> dict[str, Array]:
 
 
 def state_bytes(program: Program, state: Mapping[str, Any]) -> bytes:
-    """The inverse. Raises ShapeError for shapes and dtypes."""
+    """The inverse of `state_arrays`. Raises ShapeError for another shape or dtype."""
     return b"".join(slot_bytes(slot, state[slot.name]) for slot in program.slots)
 
 
 def slot_bytes(slot: Slot, value: Any) -> bytes:
-    """The words of one state. Raises ShapeError."""
+    """The bytes of one state, with zeros up to a whole word. Raises ShapeError."""
     data = np.ascontiguousarray(slot.state.stored(given(slot, "weights", value))).tobytes()
     return data + bytes(4 * slot.words - len(data))

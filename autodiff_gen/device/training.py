@@ -125,7 +125,7 @@ def run_training(
     names = [a.name for a in sorted(board.layout.inputs, key=lambda a: board.order_of(a.name))]
     begin = time.monotonic()
     samples = 0
-    failed = -1  # the last step after which the board restored its checkpoint
+    failed = -1  # the last step that made the board restore its checkpoint
     batches = plan.batches(board.steps)
     with noting_interrupts() as interrupted:
         while (following := next(batches, None)) is not None:

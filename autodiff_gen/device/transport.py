@@ -22,7 +22,7 @@ BAUD = 115200
 
 class Transport(Protocol):
     """Bytes to and from a board. `baud`: the speed of the line; None where it has none. `folder`: where the board has
-    its files, if it runs here; otherwise None."""
+    its files, if it runs on the host; otherwise None."""
 
     @property
     def baud(self) -> int | None: ...

@@ -25,7 +25,7 @@ WEIGHTS = ("parameter", "buffer")  # roles of states
 
 
 def check_suffix(path: Path) -> None:
-    """DataError for a file that is neither .npz nor .pt."""
+    """Raises DataError for a file that is neither .npz, .pt nor .pth."""
     if path.suffix not in (".npz", *TORCH):
         raise DataError(f"{path}: a file of weights is .npz or, for PyTorch, .pt or .pth")
 
@@ -63,7 +63,7 @@ def read_weights(path: Path) -> tuple[dict[str, Array], int | None]:
             index = [int(i) for i in np.argwhere(~np.isfinite(array))[0]]
             raise DataError(
                 f"{path}: {shortened(name)}{index if index else ''} is {array[tuple(index)]}, no finite number; "
-                "take weights of before, or train again"
+                "use an earlier file, or train again"
             )
     if steps is None:
         return state, None
@@ -76,8 +76,9 @@ def read_weights(path: Path) -> tuple[dict[str, Array], int | None]:
 def weights_for(
     program: Program, path: Path, partial: bool = False
 ) -> tuple[dict[str, Array], int | None, str]:
-    """The arrays of a file that a program takes, the step count if the file has one, and with `partial`, in words, the
-    further arrays of the file or the program. Raises DataError for arrays that the program does not take."""
+    """The arrays of a file that a program takes, the step count if the file has one, and a text about left-out arrays.
+    `partial`: take the arrays that match, without the step count; the text names the other arrays of the file and of
+    the program. Otherwise raises DataError for arrays that the program does not take."""
     state, steps = read_weights(path)
     left_out = ""
     if partial:
@@ -99,9 +100,9 @@ def weights_for(
 
 
 def shared(program: Program, path: Path, state: Mapping[str, Array]) -> tuple[dict[str, Array], str]:
-    """The parameters and buffers of `state`, read from `path`, that a program has with the same name and shape, and in
-    words the further arrays of both. Frozen parameters are among them: constants, which must be equal. Raises DataError
-    if there are none."""
+    """The parameters and buffers of `state`, read from `path`, that a program has with the same name and shape, and a
+    text that names the other arrays of both. Frozen parameters, which are constants of the program, are included
+    whatever their shape. Raises DataError if no array matches."""
     named = {program.tied.get(name, name): array for name, array in state.items()}
     slots = {s.name: tuple(planned(s.state.logical.shape)) for s in program.slots if s.role in WEIGHTS}
     chosen = {n: a for n, a in named.items() if n in program.frozen or slots.get(n) == a.shape}
@@ -109,7 +110,7 @@ def shared(program: Program, path: Path, state: Mapping[str, Array]) -> tuple[di
         raise DataError(f"{path}: no array has the name and the shape of a parameter of {program.name}")
     roles = {s.name: s.role for s in program.slots}
     others = [n for n in named if n not in chosen and roles.get(n) != "optimizer"]
-    others = [n for n in others if n.rpartition(".")[0] not in named]  # without the optimizer's state of one
+    others = [n for n in others if n.rpartition(".")[0] not in named]  # no optimizer's state of an array
     kept = [n for n in slots if n not in chosen]
     parts = {"not sent": others, "unchanged on the board": kept}
     return chosen, "".join(f"; {what}: {listed(names)}" for what, names in parts.items() if names)

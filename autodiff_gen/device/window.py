@@ -59,7 +59,7 @@ class Window:
         return count
 
     def answered(self, reply: Frame, now: float) -> bool:
-        """Take a reply; whether it belongs to one of the requests in flight."""
+        """Take a reply; returns whether it belongs to one of the requests in flight."""
         k = reply.sequence - self.requests[0].sequence
         if not 0 <= k < self._furthest or reply.request != self.requests[k].request | frames.REPLY:
             return False
@@ -72,7 +72,7 @@ class Window:
         return True
 
     def is_missing(self, executed: int) -> bool:
-        """Take a NAK, which names the last executed sequence; whether it means the first unconfirmed request."""
+        """Take a NAK, which names the last executed sequence; returns whether the first unconfirmed request is lost."""
         # Only its reply confirms the last request.
         self._confirm(min(executed - self.requests[0].sequence + 1, len(self.requests) - 1))
         if executed + 1 != self.due.sequence:

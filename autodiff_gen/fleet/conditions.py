@@ -18,11 +18,10 @@ from ..targets.toml_file import read_toml, shown
 
 @dataclass(frozen=True)
 class Conditions:
-    """The conditions of one kind of board. step: seconds of a local step of a whole batch; instructions: the counted
-    instructions of such a step, which are divided by the clock. rate: bytes a second of the
-    line, latency: seconds of a message, loss: the share of frames that are sent again. vanish: how likely a board
-    vanishes in a round; late: how likely it begins late, by `delay` seconds in the mean. payload: bytes, the most of a
-    message. deadline: seconds of a round."""
+    """The conditions of one kind of board. step: seconds of a local step of a whole batch; or instructions: how many it
+    executes. rate: bytes a second of the line; latency: seconds of a transfer; loss: the share of frames that are sent
+    again. vanish: the probability that a board vanishes in a round; late: that it begins late, by `delay` seconds in
+    the mean. payload: the most bytes of data in a frame. deadline: seconds of a round."""
 
     step: float | None = None
     instructions: float | None = None
@@ -39,7 +38,7 @@ class Conditions:
 NAMES = tuple(f.name for f in fields(Conditions))
 OF_A_KIND = tuple(name for name in NAMES if name != "deadline")
 PAYLOADS = range(60, PAYLOAD + 1, 4)  # AG_LINK_PAYLOAD of firmware
-SHARES = ("loss", "vanish", "late")  # from 0 to 1; without a frame that arrives no board answers
+SHARES = ("loss", "vanish", "late")  # from 0 to 1; `loss` is at most 0.9, so that frames arrive
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Profile:
     deadline: float | None
 
     def payload(self, board: int) -> int:
-        """The most bytes of a message to or from a board."""
+        """The most bytes of data in a frame to or from a board."""
         return int(self.kinds[self.boards[board]].payload)
 
 

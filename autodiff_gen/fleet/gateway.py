@@ -33,7 +33,8 @@ TWINS = 10  # without --boards, --emulated and --port
 
 
 class Gateway(Fleet):
-    """`parts` and `tests`: the samples that each twin and emulated board trains on, and tests on."""
+    """A fleet that trains in rounds. `parts` and `tests`: the samples that each twin and emulated board trains on, and
+    tests on."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.profile = _profile(args)

@@ -1,4 +1,5 @@
-"""The identities of boards: each board has a number in its store, as all emulated chips have one serial number."""
+"""The identities of boards: each board has a number in its store, because all emulated chips have the same
+serial number."""
 
 from __future__ import annotations
 

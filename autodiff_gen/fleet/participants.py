@@ -20,7 +20,7 @@ from .ports import port_lines
 
 
 def number_of_twins(args: argparse.Namespace, default: int) -> int:
-    """`default` where the options name no boards."""
+    """The number of twins; `default` if the options name no boards."""
     named = args.emulated or args.port
     return int(args.boards) if args.boards is not None else 0 if named else default
 

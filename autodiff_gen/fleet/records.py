@@ -18,9 +18,9 @@ _BITS = 24  # of the largest power of 2 that is tried as a divisor
 
 
 def records(layout: LinkLayout, data: Mapping[str, Array], rows: Any, test: Any = ()) -> bytes:
-    """`rows` of a data set to train on and rows to `test` on: inputs, then targets; several rows for each record where
-    `rows` has two axes. Arrays are stored as in the board's memory, or their floats as bytes: multiples of 1 / 255, or
-    of a power of 2 with a zero."""
+    """`rows` of a data set to train on, then rows to `test` on: inputs, then targets. A record is one row, or several
+    if `rows` has two axes. Floats are stored as bytes if all are multiples of 1 / 255 or of 1 / 2^k; other arrays as in
+    the board's memory."""
     rows = np.concatenate([np.asarray(part, np.intp) for part in (rows, test) if len(part)])
     inputs, targets = (
         _values([a for a in layout.inputs if a.is_target is target], data, rows) for target in (False, True)

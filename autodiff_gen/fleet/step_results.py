@@ -52,7 +52,7 @@ class StepResults:
         return self._trainer.state_dict(), steps or 0
 
     def open(self, log: Path | None, tensorboard: Path | None, done: int, stack: ExitStack) -> None:
-        """Open the logs, which `stack` closes. Raises ToolError, DataError."""
+        """Open the logs, which `stack` closes. Raises ToolError."""
         self._logs = opened_logs(log, tensorboard, done, stack)
 
     def file(self, steps: int) -> Path:

@@ -1,6 +1,6 @@
 """Host twins: many boards of one model in this process. Each trains as `runtime/ag_round.c` does on a board, by the C
-of the model, bit for bit. Twins share a memory for each thread; between rounds each twin keeps only the states
-that are not parameters."""
+of the model, bit for bit. Each thread has one memory, in which twins train in sequence; between rounds a twin keeps
+only the states that are not parameters."""
 
 from __future__ import annotations
 

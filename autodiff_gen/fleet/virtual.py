@@ -97,7 +97,7 @@ class VirtualTime:
 
 
 def _transfer(size: int, c: Conditions, rng: np.random.Generator) -> float:
-    """Seconds of a transfer. It draws the same numbers whether earlier frames were lost or not."""
+    """Seconds of a transfer of `size` bytes, with a random number of lost frames."""
     frames = max(1, -(-size // (int(c.payload) - 4)))
     again = int(rng.negative_binomial(frames, 1.0 - c.loss))
     per_frame = (size / frames + AROUND) / c.rate
@@ -106,6 +106,6 @@ def _transfer(size: int, c: Conditions, rng: np.random.Generator) -> float:
 
 @cache
 def upload_bytes(encoding: str, elements: int, payload: int) -> int:
-    """Bytes of a difference."""
+    """Bytes of data in the replies that send a difference."""
     how = Encoding.of(encoding)
     return sum(map(how.size, how.pieces(elements, payload)))

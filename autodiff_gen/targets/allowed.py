@@ -45,8 +45,8 @@ def check_inside(folder: Path, own: Path, path: Path, dotted: str, kind: type[Au
 
 
 def check_folder(folder: Path, path: Path, dotted: str, kind: type[AutodiffError], trusted: bool) -> None:
-    """Raise an error of this kind unless the C files of a user's folder are regular files of text, and are in the
-    folder itself, as links to others are only if it is trusted."""
+    """Raise an error of this kind unless the C files and linker scripts of a user's folder are regular files of text.
+    Links to files outside of the folder are allowed only if it is trusted."""
     for file in sorted(f for end in ("[chS]", "ld") for f in folder.glob(f"*.{end}")):
         regular.read_text(file, kind, TEXT)
         if not trusted:
@@ -90,7 +90,7 @@ def _sequence(allowed: str) -> Rule:
     return rule
 
 
-# ---- options of compilers and linkers; [-]- begins one that is none of this program's
+# ---- options of compilers and linkers; `[-]-` matches `--`, and hides them from the search for options of autodiff-gen
 
 _MACRO = "_*[A-Z][A-Za-z0-9_]*"  # functions and variables of C are in small letters
 _WARNING = "W[a-z][a-z0-9+-]*(=[a-z0-9-]+)?"

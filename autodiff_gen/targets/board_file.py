@@ -13,7 +13,7 @@ from .known_cores import check_known
 from .schema import SCHEMA, check, near
 from .toml_file import check_texts, read_toml, shown
 
-MOST_FILES = 16  # that a board inherits
+MOST_FILES = 16  # that a board inherits, one from the other
 
 
 def read_chain(path: Path, trusted: bool = False) -> tuple[dict[str, Any], list[Path]]:

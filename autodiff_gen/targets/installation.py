@@ -114,6 +114,6 @@ def platformio() -> Path:
 
 
 def scons_tools() -> Path:
-    """The SCons tools `autodiff` and `firmware`."""
+    """The folder of the SCons tools: autodiff, firmware, bench and train."""
     tools = root() / "site_scons" / "site_tools"
     return tools if tools.is_dir() else root() / "site_tools"

@@ -39,7 +39,7 @@ _STORE = """\
 
 def new_board(name: str, like: str, out: Path) -> list[Path]:
     """Write NAME.toml and NAME/machine.c into `out`: the memory, flags and code of the board `like`, with a word CHANGE
-    wherever another chip differs. The file inherits the core's. Returns the paths. Raises BoardError."""
+    wherever another chip differs. The file inherits the file of the core. Returns the paths. Raises BoardError."""
     if not _NAME.fullmatch(name):
         raise BoardError(
             f"{name!r} cannot be the name of a board: begin with a letter, and use letters, digits and _"

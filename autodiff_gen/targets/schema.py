@@ -93,7 +93,7 @@ def _string(value: Any) -> str | None:
 
 
 def _title(value: Any) -> str | None:
-    """A name that comments of generated C, Makefiles, pages and projects have."""
+    """The name of a board, which appears in comments of generated C and Makefiles, and in pages and projects."""
     if _string(value) is not None or _TITLE.fullmatch(value):
         return _string(value)
     return "must be at most 100 letters, digits, spaces and . , : ; & ' + - / _ ( ) = @"

@@ -27,7 +27,7 @@ class Graph:
         return f"{name}:0"
 
     def weight(self, name, shape, fan_in):
-        """Random numbers as Keras' he_uniform has them, or zeros."""
+        """Random numbers as Keras' he_uniform has them, or zeros if `fan_in` is 0."""
         bound = (6 / fan_in) ** 0.5 if fan_in else 0
         self.weights.append(
             numpy_helper.from_array(self.numbers.uniform(-bound, bound, shape).astype(np.float32), name)

@@ -10,7 +10,7 @@ import numpy as np
 
 SIZE = 96
 LEARNED, OTHERS = ((0, 0), (1, 1)), ((0, 1), (1, 0))  # quarters of a photograph: lower, right
-WINDOWS = 56, 88  # rows and columns that a crop shows, out of 224 rows
+WINDOWS = 56, 88  # the smallest and the largest side of a crop's square, in a photograph of 224 rows
 NEW = 2  # photographs that the network was not trained on, the last ones
 LAMP = np.array([0.85, 0.55, 0.35])  # the light at the device: dim and warm
 

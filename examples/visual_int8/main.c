@@ -1,5 +1,5 @@
-/* Adapts the classifier of MobileNetV2 to a dim, warm light and to two new photographs. Prints the accuracy
- * before training and after each epoch. */
+/* Adapts the end of MobileNetV2 to a dim, warm light and to two new photographs. Prints the accuracy before
+ * training and after each epoch. */
 #include "visual_int8.h"
 
 #include "ag_console.h"

@@ -1,7 +1,7 @@
 /* exp, sigmoid, tanh, erf, sin and cos of ag_math.h in fewer instructions, for cores with FMA and loops
  * without vectors: e^x from a table of 2^(i/64), 256 bytes, and a polynomial of degree 2 in place of 6. A
- * term of a polynomial is two instructions, as VFMA adds to its own destination; an element of the table is
- * five in all.
+ * term of a polynomial is two instructions, as VFMA adds to its own destination; loading an element of the
+ * table takes five in all.
  *
  * Where the result is a normal float, the relative error is at most 2.5e-7, with or without contraction into
  * FMA. Zeros, infinities, NaN and subnormals use ag_math.h. */

@@ -1,9 +1,12 @@
-/* Convolution of one input channel with windows of 2 to 5 columns, pooled 2 x 2: the four pixels of a
- * pooling window share their rows of x, which are loaded once for two output channels.
+/* Convolution of one input channel with windows of 2 to 5 columns, pooled 2 x 2: the four pixels of a pooling
+ * window share their rows of x, which are loaded once for two output channels.
  *
- *     x: rows of kw + 1 elements         sums of two channels
- *     row i        | . . . . . . |       s0 s1   s4 s5      row i times row i of the filter is added to s0
- * and s1, row i + 1    | . . . . . . |       s2 s3   s6 s7      row i + 1 times the same to s2 and s3 */
+ *     x: rows of kw + 1 elements       sums of two channels
+ *     row i      | . . . . . . |       s0 s1   s4 s5
+ *     row i + 1  | . . . . . . |       s2 s3   s6 s7
+ *
+ * Row i of a filter times row i of x is added to the sums of the first line, times row i + 1 of x to the sums
+ * of the second line. */
 #include "ag_kernels.h"
 
 #include <stddef.h>
@@ -14,7 +17,7 @@
 #define TAP(x, x1, z, z1, a, b)                             \
     FMA(0, x, a) FMA(1, x1, a) FMA(2, z, a) FMA(3, z1, a)   \
     FMA(4, x, b) FMA(5, x1, b) FMA(6, z, b) FMA(7, z1, b)
-/* the first taps of a row, where row i is in s8 and up, row i + 1 in s14 and up, and with the two exchanged */
+/* the first taps of a row, where row i is in s8 and up, row i + 1 in s14 and up, or with the two exchanged */
 #define EVEN2 TAP(8, 9, 14, 15, 20, 25) TAP(9, 10, 15, 16, 21, 26)
 #define EVEN3 EVEN2 TAP(10, 11, 16, 17, 22, 27)
 #define EVEN4 EVEN3 TAP(11, 12, 17, 18, 23, 28)
@@ -36,8 +39,7 @@
     "2: blt 3f\n" NEXT_X(z) NEXT_W(a, b) even               \
     "3:\n"
 
-/* the larger of s<best> and s<sum>, which is element e; NaN is larger than all numbers, and the last NaN wins
- */
+/* the larger of s<best> and s<sum>, which is element e; NaN is larger than numbers, and the last NaN wins */
 #define MAX(best, sum, e)                        \
     "vcmp.f32 s" #best ", s" #sum "\n"              \
     "vmrs APSR_nzcv, fpscr\n"                       \

@@ -178,8 +178,8 @@ uint32_t ag_below_high_s8_armv7em(int32_t v, int32_t multiplier, int32_t shift, 
     return (uint32_t)(o->high - ag_limited(ag_requantized(v, multiplier, shift) + o->zero, o->low, o->high));
 }
 
-/* Of the sums of a pair of rows that ag_two_pixels_s8_armv7em has moved beyond: the second pixel is below the
- * first. */
+/* o->high minus each of four results, for two pixels and the two rows before p->multiplier, which
+ * ag_two_pixels_s8_armv7em has moved on. The second pixel is in the low halfword. */
 uint32_t ag_two_pixels_below_high_s8_armv7em(const ag_pixels_s8 *p, const int32_t *sums) {
     uint32_t below = 0;
     for (int32_t i = 0; i < 4; i++) {
@@ -191,7 +191,7 @@ uint32_t ag_two_pixels_below_high_s8_armv7em(const ag_pixels_s8 *p, const int32_
     return below;
 }
 
-/* The same of the sums of a pixel of four channels. */
+/* The same of one pixel of four channels, from p->multiplier on. */
 uint32_t ag_four_below_high_s8_armv7em(const ag_pixels_of_four_s8 *p, const int32_t *sums) {
     uint32_t below = 0;
     for (int32_t i = 0; i < 4; i++) {

@@ -32,7 +32,7 @@ typedef struct {
 #define VALUE(i) v##i
 #define FROM_RUN(i) v##i = r.val[i]
 
-/* Within functions of `count` floats, which is constant, and p. */
+/* One case of a function with the parameters `count`, a constant number of floats, and p. */
 #define NEXT_RUN(floats, registers, list)                                                                    \
     if (count == (floats)) {                                                                                 \
         registers;                                                                                           \
@@ -51,8 +51,8 @@ typedef struct {
         EACH_##floats(FROM_RUN);                                                                             \
         __asm__ volatile("vstmia %0!, " list : "+r"(*p) : EACH_##floats(INPUT) : "memory");                  \
     }
-/* A run that is used again after others; one that is used at once, except that there may be two of at most
- * eight floats; and sums or factors of whole rows. */
+/* HELD: a run that is used again after others are loaded. NEXT, and SECOND beside it: runs of at most eight
+ * floats that are used at once; NEXT_12 has none beside it. FIRST: sums or factors of rows. */
 #define HELD_12 FLOATS_12(8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19)
 #define HELD_8 FLOATS_8(8, 9, 10, 11, 12, 13, 14, 15)
 #define HELD_4 FLOATS_4(8, 9, 10, 11)

@@ -11,8 +11,8 @@ void ag_dense_s8_cmsis(const int8_t *x, const int8_t *w, const int32_t *bias, co
     ag_conv2d_s8_cmsis(x, w, bias, multiplier, shift, y, 1, x_zero, y_zero, low, high, scratch, &pixels);
 }
 
-/* With one scale; not with Helium, where CMSIS-NN expects sums of w, in an order of arguments that differs
- * between its versions, and its convolution computes them itself. */
+/* With one scale. Not with Helium: there CMSIS-NN expects the sums of w, as an argument whose place differs
+ * between its versions; its convolution computes them itself. */
 ag_dense_s8_fn ag_dense_of_one_scale_s8_cmsis;
 
 void ag_dense_of_one_scale_s8_cmsis(const int8_t *x, const int8_t *w, const int32_t *bias,

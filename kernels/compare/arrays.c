@@ -69,7 +69,7 @@ static int32_t elements_of(const compare_layout *layout) {
     return layout->extent[0] * layout->extent[1] * layout->extent[2] * layout->extent[3];
 }
 
-/* Of an element; the innermost axis is counted first. */
+/* The offset of an element. Elements are numbered so that the last axis changes fastest. */
 static int32_t offset_of(const compare_layout *layout, int32_t element) {
     int32_t offset = 0;
     for (int32_t i = 3; i >= 0; i--) {
@@ -135,7 +135,8 @@ static void check_size(int32_t size, int32_t most, const char *error) {
     }
 }
 
-/* Only guards, around an array of so many floats and in its place, where they are returned. */
+/* Fills an array of so many floats, and the guards around it, with the value of guards. Returns the array in
+ * `original`. */
 static float *guards(int32_t which, int32_t floats) {
     used[which] = floats;
     check_size(floats, MAX_FLOATS, "a case is larger than its buffer\n");

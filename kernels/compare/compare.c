@@ -39,8 +39,8 @@ static void call_ref(const compare_row *row, const compare_attributes *f, int32_
     (f->reference != NULL ? f->reference : row->call)(f, &c);
 }
 
-/* Whether floats that are not all the same bits are equal, or of sums up to rounding. Any NaN equals any
- * other. The inputs become their magnitudes. */
+/* Whether the floats of two results are equal, or for sums equal up to rounding. Any NaN equals any other.
+ * For sums, the inputs become their magnitudes. */
 static bool floats_agree(const compare_row *row, const compare_attributes *f, tally *now) {
     int32_t floats;
     const float *const actual = compare_result(ACTUAL, &floats);

@@ -24,8 +24,8 @@
 
 typedef enum compare_values {
     COMPARE_UNIFORM, /* from -1 to 1 */
-    COMPARE_SMALL,   /* 2^-13: products that are lost where they are added to an output one by one, */
-    COMPARE_ONES,    /* which is 1 in these cases */
+    COMPARE_SMALL,   /* 2^-13: products are lost if they are added to the output, 1, one by one */
+    COMPARE_ONES,    /* the output's first values where inputs are COMPARE_SMALL */
     COMPARE_EIGHTHS, /* multiples of 1/8: sums of their products are exact in any order */
     COMPARE_NANS     /* the same with some NaN in the first input */
 } compare_values;
@@ -46,8 +46,9 @@ typedef struct compare_attributes {
     ag_conv2d_pool_shape conv2d_pool_shape;
     ag_pool2d_shape pool2d_shape;
 
-    /* Of the case. The layout of an array of this name; NULL: it is in `sizes`, such as "a=mkA b=knB c=mnC":
-     * the product of the extents, the last of them the number of columns, and the leading dimension. */
+    /* Of the case. The layout of an array of this name; NULL: it is in `sizes`, such as "a=mkA b=knB c=mnC".
+     * The last small letter is the number of columns, the product of those before it the number of rows, and
+     * a capital letter the leading dimension. */
     compare_layout (*layout)(const struct compare_attributes *f, const char *name);
     const char *sizes;
     int32_t terms;         /* of each sum, whose rounding may differ; 0: results are equal */
@@ -56,7 +57,8 @@ typedef struct compare_attributes {
     char small;            /* the array of integers, by its first letter, that are -1, 0 and 1 */
     bool in_place;         /* the result has the memory of the first input */
     bool without_scratch;  /* the kernel gets none, though its row has a formula */
-    /* computes valid indices of maxima, from other arrays; and a call of ref, if another one */
+    /* Computes valid indices of maxima, from other arrays; a call of ref, if it is not that of the row. NULL:
+     * none. */
     void (*index)(const struct compare_attributes *f);
     void (*reference)(const struct compare_attributes *f, const compare_call *c);
 } compare_attributes;
@@ -130,7 +132,7 @@ const float *compare_input(int32_t slot, compare_layout layout, compare_values v
 float *compare_output(compare_layout layout, float beta);
 uint8_t *compare_input_index(void);
 
-/* Zeros of x and y, and limits, one after the other. */
+/* Sets zeros of x and y, and limits, to one of five encodings in turn. */
 void compare_encode(compare_attributes *f, uint32_t number);
 
 /* A kernel under test calls it by AG_SCRATCH_NEEDED. */

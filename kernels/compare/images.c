@@ -55,7 +55,7 @@ static const table wide[] = {
     {1, 8, 8, 70, 40, 3, 3, 1, 1, 1, 1, 1, 1},  {1, 9, 8, 8, 35, 3, 3, 1, 1, 0, 1, 0, 1},
     {1, 8, 8, 33, 100, 3, 3, 1, 1, 1, 1, 1, 1}, {1, 93, 2, 3, 6, 91, 1, 1, 1, 0, 0, 0, 0}};
 
-/* Windows outside x, one row with more padding on the right. */
+/* Windows outside x, and images of one row, some with more padding on the right. */
 static const table more[] = {
     {1, 3, 4, 4, 5, 1, 1, 1, 1, 0, 1, 0, 0},  {1, 3, 4, 4, 5, 1, 1, 1, 1, 0, 0, 0, 1},
     {1, 1, 1, 4, 5, 1, 1, 1, 1, 1, 0, 0, 0},  {1, 1, 1, 4, 5, 1, 1, 1, 1, 0, 0, 1, 0},
@@ -143,7 +143,8 @@ static compare_layout layout_of(const compare_attributes *f, const char *name) {
     }
 }
 
-/* Of an image as each of the shapes; `pool`: rows, columns and strides of pooling windows. */
+/* The attributes of an image, in the fields of all shapes. `pool`: rows, columns and strides of pooling
+ * windows, or NULL. */
 static compare_attributes attributes_of(const images *i, image_layout layout, const int32_t *pool) {
     const int32_t gap = layout == STRIDED ? 1 : 0, pixel = i->c + 2 * gap, row = i->w * pixel + gap,
                   image = i->h * row + 3 * gap;
@@ -186,8 +187,8 @@ static int32_t terms_of(const compare_row *row, const compare_attributes *f) {
 
 typedef void reference(const compare_attributes *f, const compare_call *c);
 
-/* Every image in each layout, with the first `scales` of compare_scales, and with as many epilogues: pairs of
- * these, not all combinations. */
+/* Every image in each layout and with each of the first `scales` of compare_scales, in pairs, not in all
+ * combinations; then `epilogues` times with an epilogue. */
 static void all(const compare_row *row, const table *rows, uint32_t count, int32_t scales, int32_t epilogues,
                 reference *ref) {
     const int32_t plain = scales > LAYOUTS ? scales : LAYOUTS;
@@ -250,7 +251,7 @@ COMPARE_CASES(conv2d_dw_s8_f32, all_convolutions(row, COMPARE_SCALES, 0, conv2d_
 COMPARE_CASES(depthwise2d_dx_f32_s8, all_depthwise(row, 1, 0, depthwise2d_dx))
 COMPARE_CASES(depthwise2d_dw_s8_f32, all_depthwise(row, COMPARE_SCALES, 0, depthwise2d_dw))
 
-/* Several encodings of dense images. */
+/* Every image, dense, with four encodings; without `ref` also with gaps and with channels first. */
 static void all_s8(const compare_row *row, const table *rows, uint32_t count, reference *ref) {
     for (uint32_t i = 0; i < count; i++) {
         const images image = image_at(rows, i);

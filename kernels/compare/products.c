@@ -22,7 +22,7 @@ static void once(const compare_row *row, const char *sizes, char terms, int32_t 
     compare_case(row, &f);
 }
 
-/* Pairs of a size, a scale and a slack, then every small size. */
+/* Every size with every scale, with slacks in turn; then every small size. */
 static void all(const compare_row *row, const char *sizes, char terms) {
     static const int32_t slacks[] = {0, 3, 4};
     static const float scales[][2] = {{1.0f, 0.0f},  {1.0f, 1.0f}, {-0.01f, 1.0f},

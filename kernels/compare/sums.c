@@ -22,7 +22,7 @@ static void all(const compare_row *row, const char *sizes, uint32_t scales, bool
     }
 }
 
-/* Gaps between rows of the one or of the other. */
+/* Gaps between the rows of x or of y. */
 static void all_copies(const compare_row *row) {
     for (uint32_t i = 0; i < 2 * COMPARE_COUNT(extents); i++) {
         const int32_t *e = extents[i / 2], wide = (int32_t)(i % 2);

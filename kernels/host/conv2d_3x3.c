@@ -62,7 +62,7 @@ static matrices matrices_at(float *data, int32_t rows, int32_t columns) {
     return (matrices){data, (ptrdiff_t)rows * row + GAP, row};
 }
 
-/* v[0 .. 3] of a row of a block, times B or the pixels of a row of dy, times A'. */
+/* Stores a row of a block, v[0 .. 3], times B, or with `gradient` a row of dy, v[0 .. 1], times A'. */
 ALWAYS_INLINE void put_row(bool gradient, float *dst, ptrdiff_t matrix, const vec v[SIDE]) {
     if (gradient) {
         store(dst, v[0]);
@@ -77,8 +77,8 @@ ALWAYS_INLINE void put_row(bool gradient, float *dst, ptrdiff_t matrix, const ve
     }
 }
 
-/* Where the pixels of a block are: (i, j) at data + i * row + j * step, or in part outside of the image, at
- * pixel[]. */
+/* Where the pixels of a block are: (i, j) is at data + i * row + j * step, or, of a block that is in part
+ * outside of the image, at pixel[i * side + j]. */
 typedef struct {
     const float *data;
     ptrdiff_t row, step;
@@ -292,7 +292,8 @@ ALWAYS_INLINE void multiply_tile(int32_t rows, int32_t vectors, const matrices *
     }
 }
 
-/* The same for `count` rows and `columns` columns; rows up to the next size hold what was there before. */
+/* The same for `count` rows and `columns` columns. Further rows, up to the next size of a tile, are products
+ * of what V held before. */
 static void multiply_rows(int32_t count, int32_t columns, const matrices *v, const matrices *u,
                           const matrices *m, int32_t depth) {
     if (columns <= LANES) {

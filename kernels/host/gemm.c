@@ -36,7 +36,7 @@ void ag_gemm_nn_f32_host(const float *a, int32_t lda, const float *b, int32_t ld
     AG_FINISH(epilogue, c, ldc, m, n);
 }
 
-/* `columns` columns of k rows of B without gaps. */
+/* Copies `columns` columns of k rows of B to rows of PANEL elements. */
 static void copy_columns(float *dst, const float *b, ptrdiff_t ldb, int32_t k, int32_t columns) {
     for (; k > 0; k--, b += ldb, dst += PANEL) {
         for (int32_t e = 0; e < columns; e += LANES) {
@@ -46,8 +46,8 @@ static void copy_columns(float *dst, const float *b, ptrdiff_t ldb, int32_t k, i
     }
 }
 
-/* C by panels of PACKED_K rows of B, or with `nt` of B', each packed into a buffer; where the sizes of a call
- * are constants, packing takes less time with them. */
+/* C by panels of PACKED_K rows of B, or with `nt` of B', each packed into a buffer. Inlined, as packing takes
+ * less time where sizes are constants. */
 ALWAYS_INLINE void by_packed_panels(bool nt, const float *a, ptrdiff_t lda, const float *b, ptrdiff_t ldb,
                                     float *c, ptrdiff_t ldc, int32_t m, int32_t n, int32_t k, float alpha,
                                     float beta) {

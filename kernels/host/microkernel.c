@@ -155,7 +155,7 @@ ALWAYS_INLINE void next_rows(const float *a[AG_TILE_M], float *c[AG_TILE_M], con
     }
 }
 
-/* a_row bytes from row to row of A. */
+/* All tiles of C. a_row: bytes from row to row of A. */
 static void broadcast(const ag_tile *t, operands *p, ptrdiff_t a_row) {
     float unused[AG_TILE_N], *c[AG_TILE_M];
     for (int32_t j = 0; j < t->columns; j += AG_TILE_N, p->b += AG_TILE_N) {
@@ -250,8 +250,8 @@ ALWAYS_INLINE void add_products(int32_t height, bool part, lane_mask mask, const
     }
 }
 
-/* `height` rows from i on, a constant, DOT_COLUMNS columns from j on; `whole`, a constant: so many there are,
- * and their sums have one run. */
+/* `height` rows from i on, a constant, and DOT_COLUMNS columns from j on. `whole`, a constant: C has all of
+ * them, and sums have one run. */
 ALWAYS_INLINE void dot_tile(int32_t height, bool whole, const ag_tile *t, int32_t i, int32_t j) {
     const int32_t rows = whole || t->rows - i >= height ? height : t->rows - i;
     const int32_t columns = whole || t->columns - j >= DOT_COLUMNS ? DOT_COLUMNS : t->columns - j;
@@ -300,7 +300,7 @@ ALWAYS_INLINE void dot_tile(int32_t height, bool whole, const ag_tile *t, int32_
     }
 }
 
-/* A function, too: what comes before a tile would otherwise take a tenth of its time. */
+/* A function of its own: otherwise the code before a tile takes a tenth of its time. */
 TILE_FUNCTION void whole_dots(const ag_tile *t, int32_t i, int32_t j) {
     dot_tile(DOT_ROWS, true, t, i, j);
 }

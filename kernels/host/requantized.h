@@ -46,7 +46,7 @@ ALWAYS_INLINE eight requantized(eight v, eight multiplier, eight shift) {
     return (high >> right) - ((high & mask) > (mask >> 1) - (high < 0));
 }
 
-/* Stores the results of four or eight sums: the same, plus the zero, between the limits. */
+/* Stores the results of four or eight sums: `requantized` of them, plus the zero, between the limits. */
 ALWAYS_INLINE void put_elements(int8_t *y, eight sums, const int32_t *multiplier, const int8_t *shift,
                                 int32_t count, const ag_output_s8 *o) {
     const eight v = requantized(sums, elements(multiplier, count), bytes_as_words(shift, count)) + o->zero;

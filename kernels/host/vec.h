@@ -179,7 +179,7 @@ ALWAYS_INLINE float total(vec v) {
     return (q[0] + q[2]) + (q[1] + q[3]);
 }
 
-/* Of maxima.h. */
+/* For maxima.h. */
 typedef vec_s32 vec_mask;
 
 ALWAYS_INLINE vec_mask larger(vec v, vec best) {

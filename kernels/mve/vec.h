@@ -63,7 +63,7 @@ ALWAYS_INLINE vec between(vec v, float low, float high) {
     return vdupq_m_n_f32(v, high, vcmpgtq_n_f32(v, high));
 }
 
-/* Of maxima.h. */
+/* For maxima.h. */
 typedef mve_pred16_t vec_mask;
 
 ALWAYS_INLINE vec_mask larger(vec v, vec best) {

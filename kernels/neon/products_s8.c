@@ -22,8 +22,9 @@ ALWAYS_INLINE int32x4_t plus_products(int32x4_t sums, int8x16_t x, int8x16_t com
     return vpadalq_s16(sums, MINUS_HIGH(vmull_s8(vget_low_s8(x), vget_low_s8(w)), complement, w));
 }
 
-/* sums = bias + the products; k >= 8. Of the elements after a multiple of 16, the last 8 are `complement`,
- * 0 where the 8 before have them too. */
+/* sums = bias + the products; k >= 8. Of the elements after the last multiple of 16, the first 8, if there
+ * are so many, are used as they are; the complements of the others are at the end of 8, whose beginning is 0.
+ */
 static void ag_dots(int32_t *sums, const int32_t *bias, const int8_t *window, const int8_t *w, int32_t k,
                     int32_t rows) {
     static const int8_t used[16] = {0, 0, 0, 0, 0, 0, 0, 0, -1, -1, -1, -1, -1, -1, -1, -1};

@@ -222,7 +222,7 @@ ALWAYS_INLINE factors next_factor(const float **p) {
     return f;
 }
 
-/* The same, and one factor; they move on by `step` bytes. */
+/* Four factors, or one; *p moves on by `step` bytes. */
 ALWAYS_INLINE factors four_factors_by(const float **p, ptrdiff_t step) {
     factors f;
     __asm__ volatile(NEXT_BY : "=w"(f), "+r"(*p) : "r"(step) : "memory");
@@ -258,8 +258,8 @@ ALWAYS_INLINE vec times(vec v, factors f, int32_t i) {
                     : MUL_LANE(v, f, 3);
 }
 
-#if defined __aarch64__ /* of two uses of vfmaq_laneq_f32 with the same lane, gcc 12 copies it to a vector   \
-                         */
+/* gcc 12 copies a lane that two vfmaq_laneq_f32 use to a vector. */
+#if defined __aarch64__
 #define PLUS(lane) __asm__("fmla %0.4s, %1.4s, %2.s[" #lane "]" : "+w"(sum) : "w"(v), "w"(f))
 #else
 #define PLUS(lane) sum = FMA_LANE(sum, v, f, lane)
@@ -289,7 +289,7 @@ ALWAYS_INLINE float total(vec v) {
     return vgetq_lane_f32(horizontal_sums(v, v, v, v), 0);
 }
 
-/* Of maxima.h. */
+/* For maxima.h. */
 typedef uint32x4_t vec_mask;
 
 ALWAYS_INLINE vec_mask larger(vec v, vec best) {

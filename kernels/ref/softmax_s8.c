@@ -1,5 +1,5 @@
-/* Softmax of quantised rows: sums of exponentials have 12 bits less than these, and are divided by their
- * inverses. */
+/* Softmax of quantised rows: exponentials lose 12 bits before they are added up, and are multiplied by the
+ * inverse of their sum. */
 #include "ag_kernels.h"
 #include "ag_quantization.h"
 

@@ -42,8 +42,9 @@ static inline ptrdiff_t ag_tap_at(const ag_window *v, int32_t i, int32_t j, cons
 static inline float ag_window_sum(const float *x, const float *w, const ag_window *v, int32_t channels,
                                   int32_t tap, const ag_conv2d_shape *s) {
     const int32_t step = channels == 1 ? 1 : s->x_c;
+    /* A row without gaps is added up as one pixel. */
     const int32_t joined = tap == channels && s->dilation_w == 1 && s->x_w == channels && step == 1;
-    const int32_t columns = v->columns.end - v->columns.first; /* one where there are no gaps in a row */
+    const int32_t columns = v->columns.end - v->columns.first;
     const int32_t length = joined ? columns * channels : channels;
     float sum = 0.0f;
     for (int32_t i = v->rows.first; i < v->rows.end; i++) {

@@ -18,8 +18,8 @@
 
 #include <string.h>
 
-/* Taps at a time, and tiles on the stack: packed weights and results, or sums of dw and pixels of dy. Few, as
- * microcontrollers have little of it. Scratch memory has all taps and
+/* Taps at a time, and tiles of channels on the stack, for packed weights and results, or for sums of dw and
+ * pixels of dy: few, as the stacks of microcontrollers are small. Scratch memory holds all taps and
  * AG_SCRATCH_RESULTS results. */
 enum {
     AG_MOST_TAPS = 9,
@@ -135,7 +135,7 @@ static AG_NOINLINE void ag_set_axis(ag_axis *axis, bool rows, bool adjoint, int3
                     : ag_forward_axis(outputs, size, taps, stride, pad, dilation);
 }
 
-/* Leaves of the taps of an axis `most` from `first` on, or those that there are. */
+/* Restricts an axis to at most `most` of its taps, from `first` on. */
 static AG_NOINLINE void ag_limit_taps(ag_axis *axis, int32_t first, int32_t most) {
     axis->in += first * axis->in_tap;
     axis->w += first * axis->w_tap;

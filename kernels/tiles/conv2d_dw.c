@@ -83,7 +83,7 @@ static AG_NOINLINE void ag_dw_scalar(const ag_tile *t, int32_t rows, int32_t col
     }
 }
 
-/* The same without. Tiles at the end are shifted back. */
+/* As ag_dw_general, without AG_GENERAL_TILES. Tiles at the end are shifted back over the ones before. */
 static void ag_dw_tiles(ag_tile *t, const ag_dw_row *r, int32_t rows, int32_t columns) {
     const float *const dy = t->a[0], *const x = t->b[0];
     const bool contiguous = r->contiguous, gathered = !contiguous || columns < AG_TILE_N;
@@ -179,7 +179,7 @@ static AG_NOINLINE void ag_dw_edges(ag_tile *t, const ag_dw_row *r, int32_t q, i
     }
 }
 
-/* `count` elements of the row. */
+/* r->count elements of the row, from r->first on. */
 static void ag_dw_elements(ag_dw_row *r) {
     const ag_window_range low = ag_windows_with_element(r->first, r->g);
     const ag_window_range high = ag_windows_with_element(r->first + r->count - 1, r->g);

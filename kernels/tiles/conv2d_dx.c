@@ -100,7 +100,8 @@ static inline void ag_pack_rows(float *dst, const float *b, ptrdiff_t ldb, int32
     }
 }
 
-/* The same by panels; one row of taps, or rows of one k-run each. */
+/* As ag_dx_pixels, by panels of channels, with the weights packed into g->panel; there is one row of taps, or
+ * each row is one k-run. */
 static AG_NOINLINE void ag_dx_panels(ag_tile *t, const ag_pixel_cursor *cursor, const float *w, int32_t v,
                                      ptrdiff_t a_row, ptrdiff_t b_row, const ag_conv2d_group *g) {
     const ptrdiff_t step = t->k * g->filter + t->b_skip / (int32_t)sizeof(float);

@@ -1,4 +1,5 @@
-/* Factors (vectors.h) as multipliers, where none is a lane of a vector. */
+/* Factors (vectors.h) as multipliers, for backends without instructions that multiply by a lane of a vector.
+ */
 #ifndef AG_TILES_FACTORS_H
 #define AG_TILES_FACTORS_H
 

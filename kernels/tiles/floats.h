@@ -39,7 +39,7 @@ ALWAYS_INLINE vec between(vec v, float low, float high) {
     return v < low ? low : v > high ? high : v;
 }
 
-/* Of maxima.h; most values are not larger. */
+/* For maxima.h. The first comparison is false for most values. */
 typedef bool vec_mask;
 
 ALWAYS_INLINE vec_mask larger(vec v, vec best) {

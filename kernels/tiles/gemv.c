@@ -82,8 +82,9 @@ ALWAYS_INLINE void ag_gemv_rows(int32_t rows, const float *a, ptrdiff_t lda, con
     }
 }
 
-/* The bias, otherwise the residual of an epilogue that does not scale, to which sums are added: what remains
- * of the epilogue is in `rest`, or NULL in *e. */
+/* Takes the bias, otherwise the residual, out of an epilogue without a scale, so that sums begin with it, and
+ * returns it, or NULL. What remains of the epilogue is in `rest`: *e becomes `rest`, or NULL if nothing
+ * remains. */
 static AG_NOINLINE const float *ag_addend_of(const ag_epilogue **e, ag_epilogue *rest) {
     *rest = **e;
     const float **const first = rest->bias != NULL ? &rest->bias : &rest->residual, *const addend = *first;
@@ -147,7 +148,7 @@ ALWAYS_INLINE void ag_add_run(int32_t vectors, const float **row, vecs f, float 
     put_run(vectors, y, sum);
 }
 
-/* With AG_SHORT_RUN y, not its sums, is stored for several rows: all rows move on by their runs. */
+/* With AG_SHORT_RUN, ADDED_ROWS rows at a time are added to y in memory, run by run. */
 void AG_SYMBOL(gemv_t_f32)(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
                            float alpha, float beta, const ag_epilogue *epilogue) {
     if (AG_SHORT_RUN == 0) {

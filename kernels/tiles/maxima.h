@@ -60,7 +60,7 @@ ALWAYS_INLINE void ag_maxima_of_vectors(const ag_elements *e, bool biased, bool 
     }
 }
 
-/* All channels. NaN is larger than all numbers, the first of equals is taken. */
+/* All channels. The first of equal elements is taken, but the last NaN, which is larger than all numbers. */
 ALWAYS_INLINE void ag_maxima(const ag_elements *e, bool biased, bool indexed, float *y, uint8_t *index,
                              int32_t channels) {
     int32_t k = 0;

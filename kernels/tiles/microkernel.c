@@ -58,7 +58,8 @@ ALWAYS_INLINE void put_tile(vec *sum, const ag_tile *t) {
     }
 }
 
-/* One k: the sums += `factor` `p` of each row of A, or factor i of f[0], times a row of B. */
+/* One k: the sums of row i += factor p of f[i], or where A is not stored by rows, factor i of f[0], times a
+ * row of B. */
 ALWAYS_INLINE void add_row(bool a_rows, vec *sum, const factors *f, int32_t p, const tile_row *b) {
     EACH (i, AG_TILE_M) {
         EACH (j, ROW) {

@@ -38,11 +38,13 @@ typedef struct {
     int32_t run, b_next;
     /* With AG_GENERAL_TILES */
     int32_t rows, columns; /* of C; where columns of B are in b[], at most AG_TILE_N */
-    int32_t a_row;         /* bytes from row to row of A, whose first one is at a[0], ... */
-    float *const *c_rows;  /* ... unless this is not null: then row i of A is at a[i], row i of C at */
-    int32_t c_column;      /* c_rows[i] + c_column, and there are at most AG_TILE_M rows */
-    int32_t k_blocks;      /* of k_runs each, but one in "nt"; the first products of two blocks are this */
-    ptrdiff_t a_block, b_block; /* many bytes apart */
+    /* Without c_rows: row i of A is at a[0] + i * a_row. With c_rows: at a[i], row i of C is at c_rows[i] +
+     * c_column, and there are at most AG_TILE_M rows. */
+    int32_t a_row;
+    float *const *c_rows; /* NULL: none */
+    int32_t c_column;
+    int32_t k_blocks;           /* of k_runs each; 1 in "nt" */
+    ptrdiff_t a_block, b_block; /* from the first product of a block to that of the next one */
 } ag_tile;
 
 /* Distances between blocks in elements. */

@@ -1,7 +1,7 @@
 """Builds firmware for an emulated board, runs it, and starts the emulator on the port of `pio device monitor`.
 
-The board's file in boards/ has the flags; the C for start-up and console is stored in `support` next to this platform
-in an exported project, otherwise in the checkout.
+The board's file in boards/ has the flags. The C for start-up and console is in this platform's folder `support` in an
+exported project, otherwise in the checkout.
 """
 
 import os
@@ -93,7 +93,7 @@ else:
     env.Depends(program, str(support / "common" / "firmware.ld"))
 Default(program)
 
-# Started by `pio test`: the emulator, as if it were a host program.
+# `pio test` runs the emulator by the script `program`, as if it were a host program.
 command = emulator.command(board.get("qemu.command"))
 seconds, default = (
     ("custom_test_timeout", "60") if "test" in env["BUILD_TYPE"] else ("custom_qemu_timeout", "600")

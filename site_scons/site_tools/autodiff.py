@@ -6,8 +6,8 @@
 
 Further construction variables, with "" the board's value for the first three:
 
-- AUTODIFF_KERNELS: list of backends
-- AUTODIFF_RAM: bytes
+- AUTODIFF_KERNELS: backends by priority, with commas
+- AUTODIFF_RAM: bytes, such as 96K, or by region sram=96K,ccm=64K
 - AUTODIFF_PROFILE: "speed" or "size"
 - AUTODIFF_POISON: "yes" for C that fills unused memory with NaN
 - AUTODIFF_TRUST_BOARD: "yes" for a board file that may name any program and option

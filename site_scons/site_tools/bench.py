@@ -1,7 +1,9 @@
-"""SCons tool: the cost of a training step on a board, counted in QEMU. Needs the tools `autodiff` and `firmware`.
+"""SCons tool: the cost of a training step on a board, counted in QEMU.
 
-library = env.TrainLib("build/net", "model.py")
-env.Bench("build/net", "model.py", library)     # `scons bench` prints the costs and writes build/bench.json
+    library = env.TrainLib("build/net", "model.py")
+    env.Bench("build/net", "model.py", library)   # `scons bench` prints the costs and writes build/bench.json
+
+Needs the tools `autodiff` and `firmware`.
 """
 
 import os
@@ -13,8 +15,8 @@ CYCLES = ("-DAG_PROBE_CYCLES=1",)
 
 
 def bench(env, name, model, library, steps=None, port=None, alias="bench", upload="upload"):
-    """The alias that counts the instructions of the model; `name`, `model` and `library` as for TrainLib. With
-    `port` it counts cycles on the board at that port; the alias `upload` writes the program to it."""
+    """The alias that counts the instructions of the model; `name` and `model` as for TrainLib, which returned
+    `library`. With `port` it counts cycles on the board at that port; the alias `upload` writes the program to it."""
     board = env.AutodiffBuild().board
     if port is None:
         check_board(env, board)

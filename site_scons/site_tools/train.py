@@ -123,7 +123,7 @@ def _program(env, made, files, wanted, prefix):
     """The targets of a linked program."""
     env.Size(made, f"{prefix}size")
     env.Run([*made, *files], f"{prefix}run")
-    if "run" in wanted:  # what says where its data are from is the first to print
+    if "run" in wanted:  # the scripts of `files` print the source of the data before anything is compiled
         for node, *_ in env.AutodiffBuild().objects:
             env.Requires(node, files)
     env.Upload(made, f"{prefix}upload")

@@ -27,7 +27,7 @@ from ..rounds import Heard, answers, moved
 ARRAYS, CONFIG, METRICS, BOARDS = "arrays", "config", "metrics", "boards"
 NUMBER, MU, EXAMPLES, LOSS = "server-round", "proximal-mu", "num-examples", "train_loss"
 ACCURACY = "eval_acc"
-FAILED = 1  # the code of an Error: no board of the client answered
+FAILED = 1  # the code of each Error; its text is the reason
 
 # Keys of a message's ConfigRecord, and the setting that each replaces.
 KEYS = {

@@ -126,7 +126,7 @@ class LocalGrid(Grid):  # type: ignore[misc]
 
 
 def _identify() -> None:
-    """Messages need the identity of a task, which only a SuperLink gives: a private detail of Flower."""
+    """Set the identity of a task, which messages need and a SuperLink sets otherwise: a private detail of Flower."""
     if not flwr.__version__.startswith(VERSION):
         raise ToolError(
             f"Flower {flwr.__version__} is installed, and boards in this process need {VERSION}x; "

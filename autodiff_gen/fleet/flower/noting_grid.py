@@ -20,7 +20,7 @@ class NotingGrid:
 
     @property
     def failures(self) -> list[str]:
-        """What failed."""
+        """The reason of each error, and how many clients did not reply."""
         silent = [f"{self._silent} of {self._clients} clients did not reply"] if self._silent else []
         return [*self._errors, *silent]
 

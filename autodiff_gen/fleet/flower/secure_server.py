@@ -1,7 +1,7 @@
 """The server of secure aggregation by SecAgg+ of Flower, which learns the mean of all clients.
 
 SecAgg+ is written for the older interface of Flower's strategies. Here it makes one round, and the mean becomes one
-reply, which the strategy reads as of one client.
+reply, which the strategy reads like the reply of one client.
 """
 
 from __future__ import annotations

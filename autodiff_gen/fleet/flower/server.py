@@ -87,10 +87,10 @@ def flower_round(
     secure: SecureMean | None = None,
     timeout: float = 3600.0,
 ) -> RoundResult:
-    """`buffers`: names of running statistics, which are averaged whatever the strategy does with the other weights.
-    All weights after the round are floats. `of_means`: whether a client may be the mean of boards. `secure`: replies
-    are masked, and the strategy gets their mean only. `timeout`: seconds until replies count as lost. Raises DataError
-    if no board answers, or for a strategy that needs more than boards report."""
+    """One round. `buffers`: names of running statistics, which are averaged whatever the strategy does with the other
+    weights. All weights after the round are floats. `of_means`: whether a client may be the mean of boards. `secure`:
+    replies are masked, and the strategy gets their mean only. `timeout`: seconds until replies count as lost. Raises
+    DataError if no board answers, or for a strategy that needs more than boards report."""
     begin = time.monotonic()
     arrays = ArrayRecord({name: Array(np.asarray(array, np.float32)) for name, array in weights.items()})
     with _usable(strategy, number):

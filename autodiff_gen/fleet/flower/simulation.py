@@ -20,9 +20,9 @@ from .strategies import OF_MEANS
 
 
 class Simulation:
-    """`strategy`: its name and options. `per_node`: boards of a client; 0 for all of them where the strategy reads only
-    their mean, otherwise 1. `out`: the folder of the strategy's state. `secagg`: options of secure aggregation; None:
-    without it. `samples`: of each board, as far as known. Raises DataError."""
+    """Rounds on LocalGrid. `strategy`: its name and options. `per_node`: boards of a client; 0 for all of them where
+    the strategy reads only their mean, otherwise 1. `out`: the folder of the strategy's state. `secagg`: options of
+    secure aggregation; None: without it. `samples`: of each board, as far as known. Raises DataError."""
 
     def __init__(
         self,

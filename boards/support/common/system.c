@@ -104,8 +104,8 @@ static uint32_t ticks_of_loop(void (*loop)(uint32_t instructions)) {
     return ticks_since(begin);
 }
 
-/* Instructions of a tick; 0 where the timer follows time or cycles: then loops of as many instructions take
- * different times, as one has more branches, and the other instructions that take several cycles. */
+/* Instructions of a tick; 0 where the timer follows time or cycles: then two loops of LOOP instructions take
+ * different times, because one has more branches, and the other instructions that take several cycles. */
 static float instructions_of_tick(void) {
     const uint32_t first = ticks_of_loop(ag_core_loop);
     for (uint32_t k = 1; k < TRIES; k++) {
