@@ -107,8 +107,8 @@ def declare(env, options):
         AUTODIFF_PYTHON=options.python,
         AUTODIFF_TRUST_BOARD=options.trust_board,
     )
-    for word, what in (("GEN", "Generating"), ("DATA", "Generating")):
-        env[f"AUTODIFF_{word}COMSTR"] = f"{what} $TARGET"
+    for word in ("GEN", "DATA"):
+        env[f"AUTODIFF_{word}COMSTR"] = "Generating $TARGET"
     build = env.AutodiffBuild()
     folder = os.path.join(env.subst("$BUILD_DIR"), "autodiff")
     made = [

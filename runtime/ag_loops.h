@@ -80,7 +80,7 @@ static inline float ag_sum(const float *parts, int32_t count) {
 }
 
 /* An integer that is larger for a larger float, 0 for -infinity and largest for NaN; ag_of_order is the
- * inverse, ag_latest the larger of an order and the order of x. */
+ * inverse, ag_larger_order the larger of an order and the order of x. */
 static inline uint32_t ag_order(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -94,7 +94,7 @@ static inline float ag_of_order(uint32_t order) {
     return x;
 }
 
-static inline uint32_t ag_latest(uint32_t order, float x) {
+static inline uint32_t ag_larger_order(uint32_t order, float x) {
     const uint32_t other = ag_order(x);
     return other > order ? other : order;
 }

@@ -107,7 +107,7 @@ def comparisons(
         raise ToolError(f"comparing with the original needs PyTorch; run: {pip_install('torch')}")
     from .reference_torch import reference_module
 
-    program = without_dropout(program)
+    program = deterministic(program)
     inputs = _inputs(program, np.random.default_rng(seed), data or {})
     with reference_module(given, program.tied, program.views) as theirs:
         return _compared(program, theirs, name, inputs, seed + 1, steps)
@@ -142,7 +142,7 @@ def _compared(
     return rows
 
 
-def without_dropout(program: ImportedProgram) -> ImportedProgram:
+def deterministic(program: ImportedProgram) -> ImportedProgram:
     """The program without dropout, and with the means in place of random numbers."""
     known: dict[str, Any] = {}
 

@@ -104,10 +104,10 @@ def check(
 
 def _check(p: GradientProblem, samples: int, seed: int) -> tuple[str, bool]:
     order = topological([p.loss])
-    passed = {v for v in p.variables if any(r.type.quantization for r in downstream(order, [v]))}
-    passed |= {v for v in p.variables if _has_own_gradient(order, v)}
-    if passed:
-        exact = [(v, g) for v, g in zip(p.variables, p.gradients, strict=True) if v not in passed]
+    not_compared = {v for v in p.variables if any(r.type.quantization for r in downstream(order, [v]))}
+    not_compared |= {v for v in p.variables if _has_own_gradient(order, v)}
+    if not_compared:
+        exact = [(v, g) for v, g in zip(p.variables, p.gradients, strict=True) if v not in not_compared]
         p = replace(p, variables=tuple(v for v, _ in exact), gradients=tuple(g for _, g in exact))
     loss, *gradients = evaluate([p.loss, *p.gradients], p.feeds, p.n, "float64")
     roundings = _roundings(p, gradients, seed)
@@ -116,7 +116,7 @@ def _check(p: GradientProblem, samples: int, seed: int) -> tuple[str, bool]:
         for v, g, rounding in zip(p.variables, gradients, roundings, strict=True)
     ]
     note = _compare_torch(p.loss, list(p.variables), gradients, p.feeds, p.n, findings)
-    report = _report(p, findings, float(loss), note, sorted(v.name or "?" for v in passed))
+    report = _report(p, findings, float(loss), note, sorted(v.name or "?" for v in not_compared))
     return report, all(c.good for f in findings for c in (f.differences, f.torch) if c is not None)
 
 
@@ -241,7 +241,9 @@ def _compare_torch(
     return "compared with PyTorch in float64, every element"
 
 
-def _report(p: GradientProblem, findings: list[Finding], loss: float, note: str, passed: list[str]) -> str:
+def _report(
+    p: GradientProblem, findings: list[Finding], loss: float, note: str, not_compared: list[str]
+) -> str:
     rows = []
     for f in findings:
         oracles = [("finite differences", f.differences, f"{f.checked - len(f.kinks)} of {f.size}")]
@@ -266,12 +268,12 @@ def _report(p: GradientProblem, findings: list[Finding], loss: float, note: str,
             lines.append(
                 f"{f.name}: {len(f.kinks)} at a kink, the gradient between the one-sided differences: {elements}"
             )
-    if passed:
+    if not_compared:
         lines.append(
             "not compared, as their gradients pass the rounding to 8-bit integers unchanged or belong to a hook or "
-            f"Function: {', '.join(passed)}"
+            f"Function: {', '.join(not_compared)}"
         )
     bad = [f.name for f in findings if not f.differences.good or (f.torch is not None and not f.torch.good)]
-    good = "all other gradients agree" if passed else "all gradients agree"
+    good = "all other gradients agree" if not_compared else "all gradients agree"
     lines.append(f"FAILED: {', '.join(bad)}" if bad else good if findings else "no gradient was compared")
     return "\n".join(lines)

@@ -68,7 +68,7 @@ def loaded(file: Path | IO[bytes]) -> Any:
         ) from None
     module.double()
     for node in list(module.graph.nodes):
-        _prepare(module, node)
+        _make_deterministic(module, node)
     module.recompile()
     return module
 
@@ -257,7 +257,7 @@ def _loss(results: Sequence[Any], targets: Sequence[NDArray[Any]]) -> Any:
     return total
 
 
-def _prepare(module: Any, node: Any) -> None:
+def _make_deterministic(module: Any, node: Any) -> None:
     """Change a node of the program: its floats become float64, dropout gets probability 0, and random numbers become
     their mean."""
 

@@ -53,7 +53,7 @@ class Message:
             at = found + len(part)
         return True
 
-    def begun(self, text: str) -> int:
+    def matched_prefix(self, text: str) -> int:
         """How many characters of the first parts the text has, in order. The text may end inside the last of them."""
         at = count = 0
         for part in self.parts:
@@ -109,10 +109,10 @@ def containing(text: str, among: Sequence[ErrorEntry]) -> list[ErrorEntry]:
     return [e for e, messages in zip(among, own, strict=True) if any(given <= words for words in messages)]
 
 
-def begun(text: str, among: Sequence[ErrorEntry]) -> list[ErrorEntry]:
+def starting_with(text: str, among: Sequence[ErrorEntry]) -> list[ErrorEntry]:
     """The entries with the message that most probably begins with the text."""
     line = normalised(text)
-    counts = [max(m.begun(line) for m in entry.messages) for entry in among]
+    counts = [max(m.matched_prefix(line) for m in entry.messages) for entry in among]
     most = max(counts, default=0)
     return [e for e, count in zip(among, counts, strict=True) if count == most >= _LEAST]
 
@@ -149,7 +149,11 @@ def run(args: argparse.Namespace) -> int:
         print("paste the message, then press Ctrl-D", file=sys.stderr)
     text = " ".join(args.text) or sys.stdin.read()
     known = entries()
-    found = [entry for _, entry in matching(text, known)[:1]] or containing(text, known) or begun(text, known)
+    found = (
+        [entry for _, entry in matching(text, known)[:1]]
+        or containing(text, known)
+        or starting_with(text, known)
+    )
     if len(found) == 1:
         (entry,) = found
         print(f"{entry.title}\n\n{entry.text}\n\n({entry.page})")

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from ..errors import DataError, counted
 from .board import Board
-from .dataset import Dataset, as_integers, load_dataset
+from .dataset import Dataset, load_dataset, rounded_to_integers
 from .inputs import FILE
 from .log import CsvLog, Progress, TensorBoard, curve
 from .metrics import numbered
@@ -29,7 +29,7 @@ def train(session: Session, board: Board, args: argparse.Namespace) -> int:
     loaded = load_dataset(args.data, session.path, board.layout, args.columns, (), windows, args.classes)
     data = _cut(loaded, args.samples, args.tests)
     if args.send is not None:
-        data, board.scales = as_integers(data, board.layout, args.send)
+        data, board.scales = rounded_to_integers(data, board.layout, args.send)
     mixed = args.shuffle is None and not args.no_shuffle and data.is_sorted(board.layout)
     plan = make_plan(board, data, args.more or args.epochs, args.batch, 0 if mixed else args.shuffle)
     if args.lr is not None and session.program.default_lr is None:

@@ -145,7 +145,7 @@ def _npy(path: Path) -> Array:
     return read_npy(path, DataError, NUMBERS + WORDS, "data ")
 
 
-def as_integers(data: Dataset, layout: LinkLayout, kind: str) -> tuple[Dataset, dict[str, float]]:
+def rounded_to_integers(data: Dataset, layout: LinkLayout, kind: str) -> tuple[Dataset, dict[str, float]]:
     """Float inputs rounded to integers times a scale, and the scales by name. `kind`: s8 or s16. The largest magnitude
     in the training samples sets the scale; larger test samples are clipped."""
     limit = {"s8": 127, "s16": 32767}[kind]

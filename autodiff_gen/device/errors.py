@@ -12,6 +12,7 @@ STATUS = {
     -3: "a label or index is out of range",
     -4: "a read or write callback failed",
     -5: "the checkpoint is damaged or belongs to another model",
+    -10: "the memory of a region is not aligned to 4 bytes",
     -11: "the checkpoint is of another program",
     -12: "the checkpoint has another format",
     -6: "an input, a target or the learning rate is not finite",

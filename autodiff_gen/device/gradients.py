@@ -128,9 +128,6 @@ class GradientRank:
         self._known = self._stored(after_apply(program, part))
         return self._rest
 
-    def close(self) -> None:
-        """Nothing: the board belongs to the caller."""
-
     def _check_step(self, *expected: int) -> None:
         if (steps := self.board.greeting.steps) not in expected:
             raise replies.strange_steps(steps, expected[0], expected[-1])

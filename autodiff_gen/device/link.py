@@ -19,7 +19,7 @@ from .frames import Decoder, Frame
 from .replies import Greeting
 from .timeouts import Timeouts
 from .transport import Transport
-from .window import Window
+from .window import SendWindow
 
 Request = tuple[int, bytes]  # number and payload
 Answer = tuple[int, bytes]  # status and payload
@@ -127,7 +127,7 @@ class Link:
 
     def _exchange(self, requests: Sequence[Frame]) -> list[Frame | None]:
         """Send until the last one is answered, or until `patience` seconds passed without any confirmation."""
-        window = Window(requests, self.window, self._timeouts)
+        window = SendWindow(requests, self.window, self._timeouts)
         self.traffic.requests += len(requests)
         progress, wait = self.now(), self._timeouts.of(window.due.request)
         due = progress + wait
@@ -153,7 +153,7 @@ class Link:
             self.traffic.sent += len(data)
             self.port.write(data)
 
-    def _receive(self, window: Window, limit: float) -> bool:
+    def _receive(self, window: SendWindow, limit: float) -> bool:
         """Wait for bytes until the time `limit`; returns whether a NAK requests a repetition."""
         data = self.port.read(max(limit - self.now(), 0.0))
         self.traffic.received += len(data)

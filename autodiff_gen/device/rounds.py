@@ -247,7 +247,9 @@ class Round:
             numbers = (self.number, first, steps, work.n, work.rate, work.mu, work.seed)
             status, answer = self.board.link.exchange(frames.LOCAL, struct.pack("<IIHHffI", *numbers))
             if status:
-                raise DeviceError(f"round {self.number}: local step {self._made(answer) + 1}", status)
+                raise DeviceError(
+                    f"round {self.number}: local step {self._steps_in_reply(answer) + 1}", status
+                )
             made, examples, loss, cycles = replies.unpack("LOCAL", "<2IfQ", answer)
             if made != first + steps or examples < made:
                 raise replies.strange_steps(made, first + steps, first + steps)
@@ -260,7 +262,7 @@ class Round:
             )
 
     @staticmethod
-    def _made(answer: bytes) -> int:
+    def _steps_in_reply(answer: bytes) -> int:
         return int(struct.unpack_from("<I", answer)[0]) if len(answer) >= 4 else 0
 
 

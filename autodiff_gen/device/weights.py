@@ -82,7 +82,7 @@ def weights_for(
     state, steps = read_weights(path)
     left_out = ""
     if partial:
-        state, left_out = shared(program, path, state)
+        state, left_out = matching_arrays(program, path, state)
     try:
         check_state(program, "weights", state, not partial)
         for slot in program.slots:
@@ -99,7 +99,7 @@ def weights_for(
     return state, None if partial else steps, left_out
 
 
-def shared(program: Program, path: Path, state: Mapping[str, Array]) -> tuple[dict[str, Array], str]:
+def matching_arrays(program: Program, path: Path, state: Mapping[str, Array]) -> tuple[dict[str, Array], str]:
     """The parameters and buffers of `state`, read from `path`, that a program has with the same name and shape, and a
     text that names the other arrays of both. Frozen parameters, which are constants of the program, are included
     whatever their shape. Raises DataError if no array matches."""

@@ -9,7 +9,7 @@ from .frames import Frame
 from .timeouts import Timeouts
 
 
-class Window:
+class SendWindow:
     """Requests of consecutive sequences, at most `limit` encoded bytes of them in flight (one if they are longer).
 
     `replies`: None for a request without one; `confirmed`: how many of the first requests the board has executed.
@@ -22,7 +22,7 @@ class Window:
         self._encoded = [r.encode() for r in requests]
         self._sent: list[float | None] = [None] * len(requests)  # when; None if not sent, or more than once
         self._next = self._furthest = 0  # the next to send; the end of those sent at least once
-        self._is_again = requests[0].request == frames.HELLO
+        self._needs_delimiter = requests[0].request == frames.HELLO
         self._stale = 0  # NAKs that requests sent before the last `back` may still cause
 
     @property
@@ -47,14 +47,14 @@ class Window:
             self._next += 1
         self._furthest = max(self._furthest, self._next)
         # A leading 0 terminates a frame that may have been cut off before.
-        start = b"\0" if self._is_again and self._next > first else b""
-        self._is_again = self._is_again and not start
+        start = b"\0" if self._needs_delimiter and self._next > first else b""
+        self._needs_delimiter = self._needs_delimiter and not start
         return start + b"".join(self._encoded[first : self._next])
 
     def back(self) -> int:
         """Send again from the first unconfirmed request on; returns how many requests that are."""
         count = self._next - self.confirmed
-        self._stale, self._is_again = count - 1, True
+        self._stale, self._needs_delimiter = count - 1, True
         self._next = self.confirmed
         return count
 

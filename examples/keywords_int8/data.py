@@ -42,6 +42,9 @@ def main():
                 file=sys.stderr,
             )
             return 1
+    if args.test % 2:
+        print(f"error: --test {args.test}: must be even, half are by others", file=sys.stderr)
+        return 1
     half = args.test // 2
     parts = [("new", slice(args.train)), ("new", slice(most, most + half)), ("others", slice(half))]
     records = np.concatenate([words[name][some] for name, some in parts])

@@ -19,7 +19,7 @@ static inline int32_t ag_counted_extent(const ag_axis *axis, int32_t m, ag_tap_r
                     : (end < axis->size + after ? end : axis->size + after) - init;
 }
 
-static inline void ag_fill(float channels[AG_CHANNEL_TILE], float value) {
+static inline void ag_fill_channels(float channels[AG_CHANNEL_TILE], float value) {
     for (int32_t k = 0; k < AG_CHANNEL_TILE; k++) {
         channels[k] = value;
     }
@@ -57,7 +57,7 @@ void AG_SYMBOL(avg_pool2d_f32)(const float *x, float *y, int32_t n, const ag_poo
                 const ag_tap_range horizontal = ag_axis_range(&columns, column);
                 const int32_t width = ag_counted_extent(&columns, column, horizontal, s->pad_right, padding);
                 count = horizontal.end - column;
-                ag_fill(weight, 1.0f / (float)(s->divisor != 0 ? s->divisor : height * width));
+                ag_fill_channels(weight, 1.0f / (float)(s->divisor != 0 ? s->divisor : height * width));
                 if (s->c < AG_FEW_CHANNELS) {
                     const float *first =
                         image.in + (ptrdiff_t)(rows.in + row * rows.in_step + vertical.first) * s->x_h +
@@ -101,7 +101,7 @@ static void ag_avg_pool2d_dx_few(const float *dy, float *dx, int32_t n, const ag
 static void ag_avg_pool2d_dx_tiled(const float *dy, float *dx, int32_t n, const ag_pool2d_shape *s) {
     float weight[AG_CHANNEL_TILE];
     ag_image image = {dy, (ptrdiff_t)s->ow * s->c, s->c, weight, 0, 0, dx, s->x_h, s->x_w, s->c};
-    ag_fill(weight, 1.0f / (float)(s->divisor != 0 ? s->divisor : s->kh * s->kw));
+    ag_fill_channels(weight, 1.0f / (float)(s->divisor != 0 ? s->divisor : s->kh * s->kw));
     for (; n > 0; n--, image.in += s->oh * image.in_row, image.out += s->x_n) {
         for (int32_t i = 0; i < s->stride_h; i++) {
             const ag_axis rows = ag_adjoint_axis(i, s->h, s->oh, s->kh, s->stride_h, 0, 1);

@@ -75,7 +75,7 @@ def test_loop(row: str) -> None:
 def test_reference_kernels_keep_the_order_of_sums(name: str, kernels: list[str], said: bool) -> None:
     program = compile_model(load_model("attention")[0], "attention", kernels, board.load(name))
     text = emit(program)["attention.c"]
-    assert any(word in text for word in ("AG_REDUCTION(", "ag_sum(", "ag_latest(")) == said
+    assert any(word in text for word in ("AG_REDUCTION(", "ag_sum(", "ag_larger_order(")) == said
 
 
 EXTREMES = """
@@ -97,9 +97,9 @@ int main(void) {
             for (int32_t i = 0; i < 37; i++) sum += x[i];
             uint32_t most_order = 0, least_order = 0;
             AG_IVDEP
-            for (int32_t i = 0; i < 37; i++) most_order = ag_latest(most_order, x[i]);
+            for (int32_t i = 0; i < 37; i++) most_order = ag_larger_order(most_order, x[i]);
             AG_IVDEP
-            for (int32_t i = 0; i < 37; i++) least_order = ag_latest(least_order, -x[i]);
+            for (int32_t i = 0; i < 37; i++) least_order = ag_larger_order(least_order, -x[i]);
             const float latest = ag_of_order(most_order), first = -ag_of_order(least_order);
             if (with_nan) printf("%d", (most != most) + (least != least) + (sum != sum) +
                                  (latest != latest) + (first != first));
@@ -146,7 +146,7 @@ MOST_OF_ROW = """
 uint32_t most_order = 0;
 AG_IVDEP
 for (int32_t i = 0; i < 64; i++) {
-    most_order = ag_latest(most_order, x[i]);
+    most_order = ag_larger_order(most_order, x[i]);
 }
 float most = ag_of_order(most_order);
 """

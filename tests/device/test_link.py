@@ -154,5 +154,7 @@ def test_both_ends_have_the_same_numbers(root):
     named = [*link.items(), *store.items(), *rounds_.items(), *numbers("ag_gradients.h").items()]
     statuses = {number for name, number in named if name.startswith("ERR_")}
     assert {s for s in errors.STATUS if s <= -32} == statuses
+    model = re.findall(r"AG_STATUS_\w+ = (-?\d+)", (RUNTIME / "ag_status.h").read_text())
+    assert {s for s in errors.STATUS if s > -32} == {int(s) for s in model} - {1}
     document = (root / "docs" / "link.md").read_text()
     assert [s for s in statuses if f"| {s} |" not in document] == []

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Callable
+from configparser import ConfigParser
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,18 @@ def example(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
     made = once(tmp_path_factory, f"{name} on the host", make)
     return Example(name, tree, (made / "full").read_text(), made / "few")
+
+
+@pytest.mark.parametrize("name", STREAMED)
+def test_boards_on_a_port_get_samples(name: str, tmp_path: Path) -> None:
+    ini = ConfigParser()
+    ini.read(EXAMPLES / name / "platformio.ini")
+    if not ini.has_section("hardware"):
+        assert name == "import_torch"  # no board on a port has the memory
+        return
+    script, *words = ini["hardware"]["custom_autodiff_samples"].split()
+    assert script == "data.py"
+    assert data(name, tmp_path / "samples.bin", *words).train > 0
 
 
 @pytest.mark.slow

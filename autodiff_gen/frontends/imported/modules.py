@@ -103,12 +103,12 @@ def _connect(root: Invocation, program: ImportedProgram) -> None:
         end = position[id(inside[-1])]
         made = [name for call in inside for name in names(call.results)]
         node.outputs = [name for name in made if last.get(name, -1) > end]
-        node.inputs = outside(inside, node.path, program, set(made))
+        node.inputs = external_reads(inside, node.path, program, set(made))
     root.inputs = [ValueRef(name) for name in program.inputs]
     root.outputs = [ref.name for ref in references(program.outputs)]
 
 
-def outside(
+def external_reads(
     calls: Sequence[ProgramCall], path: str, program: ImportedProgram, made: set[str]
 ) -> list[ValueRef | WeightRef]:
     """The values and weights that the calls of a module read from outside: values that are not in `made`, and weights

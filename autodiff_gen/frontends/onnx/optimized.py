@@ -14,7 +14,7 @@ from .windows import WINDOWS
 
 DOMAIN = "com.microsoft"
 # Attributes of attention that must be 0.
-_OF_KERNELS = ("do_rotary", "past_present_share_buffer", "spatial")
+_MUST_BE_ZERO = ("do_rotary", "past_present_share_buffer", "spatial")
 
 
 def _inputs(a: Arguments, names: str) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def _multi_head(c: Any, a: Arguments) -> Any:
 def _heads(c: Any, a: Arguments, parts: Any, mask: Any) -> Any:
     """The op Attention of ONNX on these parts."""
     heads = a["num_heads"]
-    for name in _OF_KERNELS:
+    for name in _MUST_BE_ZERO:
         if a.get(name):
             raise Unsupported(f"has {name}; save the file without optimisation")
     a.get("mask_filter_value")

@@ -27,8 +27,8 @@ from .complex_numbers import Complex, is_complex, rule_of
 from .graph import OperatorCall
 from .in_place import InPlace
 from .pt2 import Pt2Program
-from .rules import EMPTY, Unsupported, is_empty
-from .running_statistics import read_between, unread_counts, with_new_statistics
+from .rules import NO_ELEMENTS, Unsupported, is_empty
+from .running_statistics import self_computed_statistics, unread_counts, with_new_statistics
 from .weights import INTEGERS, read_weights
 
 JOINS = {TABLE["aten.cat"], TABLE["aten.stack"]}  # rules that take tensors without elements
@@ -66,7 +66,7 @@ class _Conversion(InPlace):
         }
         self.last_read |= {r.name: len(self.exported.nodes) for r in references(self.exported.outputs)}
         same = {n: self.root[n] for n in self.exported.weights}
-        self.renewing, self.shown = read_between(self.exported.nodes, same, self.exported.outputs)
+        self.renewing, self.shown = self_computed_statistics(self.exported.nodes, same, self.exported.outputs)
         names_of = {n: name for n, (_, name, _) in self.exported.weights.items()}
         self.uncounted = unread_counts(self.exported.nodes, names_of, self.exported.outputs)
         for k, node in enumerate(self.exported.nodes):
@@ -149,7 +149,7 @@ class _Conversion(InPlace):
         if isinstance(changed, ValueRef) and not self.may_change(changed.name):
             return
         if node.results and all(0 in self.exported.shapes.get(r, ()) for r in node.results):
-            self.known.update(dict.fromkeys(node.results, EMPTY))
+            self.known.update(dict.fromkeys(node.results, NO_ELEMENTS))
             return
         operands = references(tuple(node.arguments.values()))
         if any(self.known.get(ref.name) is None for ref in operands):

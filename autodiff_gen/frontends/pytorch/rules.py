@@ -37,7 +37,7 @@ class Converter(Protocol):
     def update(self, given: ValueRef, new: ValueRef) -> None: ...
 
 
-EMPTY = object()  # represents a tensor without elements, such as the rest that a rotation leaves
+NO_ELEMENTS = object()  # represents a tensor without elements, such as the rest that a rotation leaves
 Rule: TypeAlias = Callable[[Converter, Arguments], Any]  # the result, or a list of them
 
 
@@ -83,7 +83,7 @@ def operator(sign: str) -> Rule:
 
 def is_empty(given: Any) -> bool:
     """Whether an argument is a tensor without elements, or has one inside."""
-    return given is EMPTY or (isinstance(given, tuple) and any(map(is_empty, given)))
+    return given is NO_ELEMENTS or (isinstance(given, tuple) and any(map(is_empty, given)))
 
 
 def itself(c: Converter, a: Arguments) -> Any:

@@ -44,7 +44,7 @@ def statistics(node: OperatorCall) -> tuple[str, ...]:
     return tuple(ref.name for ref in references((*given, node.arguments.get("tracked"))))
 
 
-def read_between(
+def self_computed_statistics(
     nodes: Sequence[OperatorCall], same: Mapping[str, str], outputs: Any
 ) -> tuple[Collection[str], Mapping[str, str]]:
     """The first results of the nodes that have to compute new statistics themselves; and for names of statistics the

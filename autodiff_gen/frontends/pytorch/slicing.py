@@ -8,7 +8,7 @@ import numpy as np
 
 from ..imported.program import ValueRef, WeightRef
 from .indexing import converted
-from .rules import EMPTY, Arguments, Converter, Rule, Unsupported, axis, same
+from .rules import NO_ELEMENTS, Arguments, Converter, Rule, Unsupported, axis, same
 from .shapes import expand_as
 
 LAST = 2**62  # an end that is at least this is the end of the axis
@@ -128,14 +128,14 @@ def _parts(function: str, sizes: str) -> Rule:
         else:
             made = c.emit_all(function, kept, x, *given, dim)
         found = dict(zip(kept, made, strict=True))
-        return [found.get(name, EMPTY) for name in c.names()]
+        return [found.get(name, NO_ELEMENTS) for name in c.names()]
 
     return rule
 
 
 def _joined(function: str) -> Rule:
     def rule(c: Converter, a: Arguments) -> Any:
-        return c.emit(function, tuple(t for t in a["tensors"] if t is not EMPTY), a.get("dim", 0))
+        return c.emit(function, tuple(t for t in a["tensors"] if t is not NO_ELEMENTS), a.get("dim", 0))
 
     return rule
 

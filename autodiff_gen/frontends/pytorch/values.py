@@ -26,7 +26,7 @@ from .pt2 import Pt2Program
 
 class ExportedValues:
     """known: name of a tensor or size of the exported graph -> its representation: a reference, a number, a Complex,
-    EMPTY, or a tuple of these."""
+    NO_ELEMENTS, or a tuple of these."""
 
     def __init__(self, exported: Pt2Program, name: str) -> None:
         self.exported, self.name = exported, name

@@ -100,7 +100,7 @@ class _Rows:
         for statement in loop.body:
             if isinstance(statement, c.StepTemplate):
                 order = orders[c_query.words(statement.accumulators[0])[0]]
-                body.append(c.Assign(order, c.Call("ag_latest", (order, signed(statement.x)))))
+                body.append(c.Assign(order, c.Call("ag_larger_order", (order, signed(statement.x)))))
             else:
                 body.append(statement)
         return (

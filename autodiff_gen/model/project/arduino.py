@@ -45,7 +45,7 @@ def arduino(project: Project) -> Files:
     headers = "\n".join(["#include <Arduino.h>", *(f"#include <{n}.h>" for n in project.names)])
     files[f"{example}.ino"] = sketch.replace("#include <Arduino.h>", headers)
     main = _with_paths(project.main, searched, places)
-    files[f"{example}_main{project.main_end}"] = f"#define main ag_main /* the sketch calls it */\n{main}"
+    files[f"{example}_main{project.main_suffix}"] = f"#define main ag_main /* the sketch calls it */\n{main}"
     files["library.properties"] = render("library.properties", project=project)
     command = f"arduino-cli compile --fqbn BOARD --library . {posixpath.dirname(example)}"
     return Files(files, {command: "or copy this folder to the libraries of the Arduino IDE"})

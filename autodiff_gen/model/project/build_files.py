@@ -91,7 +91,7 @@ def _with_board(project: Project) -> tuple[Project, dict[str, str]]:
 
 def _files(project: Project) -> dict[str, str]:
     files = {f"lib/{part.name}/{name}": text for part in project.parts for name, text in part.files.items()}
-    return {f"src/main{project.main_end}": project.main, **files}
+    return {f"src/main{project.main_suffix}": project.main, **files}
 
 
 def _run(project: Project) -> str | list[str]:

@@ -138,7 +138,7 @@ def _has_own(out: Path, path: str, before: Mapping[str, str]) -> bool:
 
 def _readme(project: Project, files: Files, form: str) -> str:
     rows = [
-        (path.format(name=name, end=project.main_end), what)
+        (path.format(name=name, end=project.main_suffix), what)
         for path, what in _ROWS
         for name in (project.names if "{name}" in path else [""])
     ]

@@ -23,7 +23,10 @@ def platformio(project: Project) -> Files:
     """The files of the project; commands of the default environment are first. Raises ToolError."""
     board = project.board
     environments = _environments(board)
-    files = {"platformio.ini": _ini(project.names, environments), f"src/main{project.main_end}": project.main}
+    files = {
+        "platformio.ini": _ini(project.names, environments),
+        f"src/main{project.main_suffix}": project.main,
+    }
     *kernels, runtime = project.shared
     needs = (*(part.name for part in (*kernels, runtime)), "ag_arduino")
     # PlatformIO sets the flags of the whole program; of a part's flags only the first, -ffp-contract, is given.

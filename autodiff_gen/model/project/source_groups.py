@@ -60,14 +60,14 @@ class SourceGroup:
 
 @dataclass(frozen=True)
 class Project:
-    """Programs for a board. `main`: the text of the main program; `main_end`: the suffix of its file; `generated`: the
-    C of each program; `shared`: the kernels by priority, the runtime, and the code of the board if the project has
+    """Programs for a board. `main`: the text of the main program; `main_suffix`: the suffix of its file; `generated`:
+    the C of each program; `shared`: the kernels by priority, the runtime, and the code of the board if the project has
     any."""
 
     programs: tuple[Program, ...]
     board: BoardSpec
     main: str
-    main_end: str
+    main_suffix: str
     generated: tuple[SourceGroup, ...]
     shared: tuple[SourceGroup, ...]
 
