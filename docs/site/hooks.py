@@ -29,6 +29,7 @@ COPIED = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changes.md",
+    "SECURITY.md": "security.md",
     "kernels/README.md": "reference/kernels.md",
     **{
         f"examples/{p.parent.name}/README.md": f"examples/{p.parent.name}.md"
@@ -151,25 +152,37 @@ def _first(folder: str, files: Files) -> str:
     return min(f.src_uri for f in files.documentation_pages() if f.src_uri.startswith(f"{folder}/"))
 
 
+CHART = re.compile(r'<p>(?=<img [^>]*src="[^"]*\.svg" ?/?></p>)')
+
+
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """The corner of a table is no header of anything."""
-    return html.replace("<th></th>", "<td></td>")
+    """The corner of a table is no header of anything; charts keep a width at which their text can be read."""
+    return CHART.sub('<p class="picture">', html.replace("<th></th>", "<td></td>"))
 
 
 SEARCH = 'data-md-component="search" role="dialog"'
+CELL = re.compile(r"<td[^>]*>.*?</td>", re.DOTALL)
+CODE = re.compile(r"<code>([^<]*)</code>")
+# Where a line may end in a name, a path or a call: not before a short end, such as .py.
+MARK = re.compile(r"(?<=[/(,])(?=[\w\"'&-])|(?<=\w\w\w_)(?=\w{3})|(?<=[.=])(?=[A-Za-z_]\w{3})")
 SECTION = re.compile(r'(<nav class="md-nav" data-md-level="[1-9]") aria-labelledby="(\w+)"')
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     """Add names that the theme's pages lack for readers who see no page: of the search, and of the navigation's parts,
-    whose labels are not displayed."""
+    whose labels are not displayed. Let code in cells continue on the next line."""
     output = output.replace(SEARCH, f'{SEARCH} aria-label="Search"')
 
     def named(found: re.Match[str]) -> str:
         titles = re.findall(r'<span class="md-ellipsis">(.*?)</span>', output[: found.start()], re.DOTALL)
         return f'{found[1]} aria-label="{titles[-1].strip()}: pages"'
 
-    return SECTION.sub(named, output)
+    return CELL.sub(_breakable, SECTION.sub(named, output))
+
+
+def _breakable(cell: re.Match[str]) -> str:
+    """A cell whose code may continue on the next line after a mark. The search has read the page before."""
+    return CODE.sub(lambda code: f"<code>{MARK.sub('<wbr>', code[1])}</code>", cell[0])
 
 
 # lunr 2.3.9 writes a node of its index as labels and numbers without a character between them, so that it merges nodes
