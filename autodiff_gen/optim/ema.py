@@ -19,7 +19,7 @@ MOST_UPDATES = 2**31 - 1  # n_averaged saturates here
 class EMA:
     """The exponential moving average of every trained parameter, as
     torch.optim.swa_utils.get_ema_multi_avg_fn(decay): the first update copies the parameter, each later one adds
-    (1 - decay) * (parameter - average). States: ema.<parameter>, and ema.n_averaged, the number of updates (s32).
+    (1 - decay) * (parameter - average). States: `ema.<parameter>`, and `ema.n_averaged`, the number of updates (s32).
 
     `<m>_predict_averaged` uses the averages; frozen parameters and buffers are the model's. Raises ModelError for a
     decay outside 0 to 1.

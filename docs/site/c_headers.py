@@ -30,13 +30,14 @@ RUNTIME = {
 
 _BLOCK = re.compile(r"(?P<comment>/\*.*?\*/\n)?(?P<code>(?:(?!/\*)[^\n]+\n)(?:[^\n]+\n)*)", re.DOTALL)
 _HIDDEN = re.compile(r"^#.*(?:\\\n.*)*\n?|^extern \"C\" \{\n|^\}\n", re.MULTILINE)
+_LAST = re.compile(r"/\*(?:(?!\*/).)*\*/\s*\Z", re.DOTALL)  # a comment that no declaration follows
 
 
 def api(root: Path) -> str:
     """The page reference/c-api.md."""
     program = compile_file(load_file("xor").made, "xor", None, board.load("stm32"))
     header = next(text for name, text in emit(program).items() if name.endswith(".h"))
-    parts = [intro("c-api") + _shown(header), _statuses(root)]
+    parts = [intro("c-api"), _shown(header), _statuses(root)]
     for name, title in RUNTIME.items():
         declared = _shown((root / "runtime" / name).read_text())
         parts.append(f'## {title}\n\n`#include "{name}"`\n\n{declared}')
@@ -83,7 +84,7 @@ def _shown(text: str) -> str:
     """The declarations of a header, each under a heading of its name."""
     intro, end, rest = text.partition("*/\n")
     parts = [_prose(intro + end)]
-    for found in _BLOCK.finditer(_HIDDEN.sub("", rest)):
+    for found in _BLOCK.finditer(_LAST.sub("", _HIDDEN.sub("", rest))):
         code = found["code"].rstrip()
         title = _name(code)
         if title is not None:
@@ -124,7 +125,7 @@ def _prose(comment: str) -> str:
     """The text of a comment as a paragraph, an indented part as it is."""
     text = comment.strip().removeprefix("/*").removesuffix("*/")
     lines = [re.sub(r"^\s*\* ?", "", line) for line in text.splitlines()]
-    parts = re.split(r"\n\s*\n", "\n".join(lines))
+    parts = re.split(r"\n\s*\n|\n(?=Checks |Does not check )", "\n".join(lines))
     return "\n\n".join(
         part if part.startswith("    ") else _escaped(" ".join(part.split())) for part in parts
     )

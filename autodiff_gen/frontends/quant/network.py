@@ -166,8 +166,8 @@ class Network(Module):
     float tensor: the dequantised result of its last layer. Its layers are modules under their names; their parameters
     `weight` and `bias` have requires_grad=False, and are then constants. Set requires_grad to train one.
 
-    layers: in the order of execution; arrays: the arrays of each layer by "<layer>.weight" (s8),
-    "<layer>.weight_scales" (float, one or one for each output channel) and "<layer>.bias" (s32); clamp_gradient: "open"
+    layers: in the order of execution; arrays: the arrays of each layer by `<layer>.weight` (s8),
+    `<layer>.weight_scales` (float, one or one for each output channel) and `<layer>.bias` (s32); clamp_gradient: "open"
     or "closed", which gradients pass the limits of results (docs/quantization.md). Raises ModelError for layers that do
     not fit together, for missing arrays and for another clamp_gradient; calling it raises ShapeError.
     """
