@@ -1,4 +1,7 @@
-"""Activation functions as layers, with the names, arguments and defaults of torch.nn."""
+"""Activation functions as layers, with the names, arguments and defaults of torch.nn.
+
+A new activation is a module whose `forward` calls functions (docs/model.md); CONTRIBUTING.md shows how to add one here.
+"""
 
 from __future__ import annotations
 

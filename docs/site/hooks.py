@@ -56,7 +56,7 @@ WEIGHTS = {
     "notes/": 0.5,
     "changes.md": 0.5,
     "benchmarks.md": 1000.0,
-    "contributing.md": 1000.0,
+    "contributing.md": 2000.0,
     "examples/": 1000.0,
     "errors/": 2000.0,
     "understand/": 2000.0,
@@ -152,11 +152,27 @@ def _first(folder: str, files: Files) -> str:
     return min(f.src_uri for f in files.documentation_pages() if f.src_uri.startswith(f"{folder}/"))
 
 
+NAMED = re.compile(r"(?<=[ (])(?:docs/[\w/-]+|CONTRIBUTING)\.md(?=[ ),.;:<])")
+NOT_PROSE = re.compile(r"(<pre\b.*?</pre>|<code\b.*?</code>|<a\b.*?</a>)", re.DOTALL)
 CHART = re.compile(r'<p>(?=<img [^>]*src="[^"]*\.svg" ?/?></p>)')
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """The corner of a table is no header of anything; charts keep a width at which their text can be read."""
+    """The corner of a table is no header of anything; charts keep a width at which their text can be read; documents
+    that docstrings and comments of C name are links."""
+    uri = page.file.src_uri
+    if uri.startswith("reference/"):
+
+        def linked(found: re.Match[str]) -> str:
+            path = COPIED.get(found[0]) or found[0].removeprefix("docs/")
+            known = files.get_file_from_path(path)
+            return (
+                found[0] if known is None else f'<a href="{known.url_relative_to(page.file)}">{found[0]}</a>'
+            )
+
+        parts = NOT_PROSE.split(html)
+        parts[::2] = [NAMED.sub(linked, part) for part in parts[::2]]
+        html = "".join(parts)
     return CHART.sub('<p class="picture">', html.replace("<th></th>", "<td></td>"))
 
 
