@@ -62,9 +62,14 @@ def _entry(path: str, value: Any, level: int) -> str:
     if inspect.isclass(value):
         documented = {k: v for k, v in vars(value).items() if k[0] != "_" and getattr(v, "__doc__", None)}
         kinds = (property, classmethod, staticmethod, types.FunctionType)
-        shown = [k for k, v in documented.items() if isinstance(v, kinds)]
+        shown = [k for k, v in documented.items() if isinstance(v, kinds) and _own(value, v)]
         options += [f"members: [{', '.join(shown)}]" if shown else "members: false"]
     return "\n".join([f"::: {path}", "    options:", *(f"      {o}" for o in options)]) + "\n"
+
+
+def _own(owner: type, member: Any) -> bool:
+    """Whether a member is of the class's own module, and not a function of another module that the class calls."""
+    return getattr(inspect.unwrap(member), "__module__", owner.__module__) == owner.__module__
 
 
 def _families(package: types.ModuleType) -> dict[str, list[str]]:
