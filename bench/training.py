@@ -57,13 +57,13 @@ def costs(networks: Mapping[str, Any]) -> str:
         cost = trial.cost
         rows.append(
             (
-                *(installation.title(name), training_data.kind(row["data"]), str(r.batch)),
-                *(f"{n:,}" for n in (r.state_bytes, r.arena_bytes, r.struct_bytes, cost.text or 0)),
+                *(installation.title(name), training_data.kind(row["data"])),
+                *(f"{n:,}" for n in (r.struct_bytes, cost.text or 0)),
                 number(round(cost.train or 0)),
                 str(sectors(r.state_bytes)),
             )
         )
-    head = ("network", "data", "batch", "states", "arena", "RAM", "flash", "instructions", "erases")
+    head = ("network", "data", "RAM", "flash", "instructions", "erases")
     return markdown_table(head, rows, tuple(range(2, len(head))))
 
 

@@ -106,39 +106,32 @@ def _workloads(entry: Record, records: Sequence[Record]) -> str:
         rows.append(
             (
                 installation.title(r["model"]),
-                number(r["batch"]),
                 number(r["instructions_per_step"]),
                 number(r["cycles_per_step"]),
                 f"{r['instructions_per_mac']:.2f}",
-                *([] if not known else [number(best), f"{r['instructions_per_step'] / best:.2f}", by]),
                 number(r["text"]["together"]),
                 number(r["stack"]),
-                number(r["state_and_arena"]),
+                *([] if not known else [f"{number(best)} ({r['instructions_per_step'] / best:.2f}), {by}"]),
             )
         )
-    elsewhere = ("best known elsewhere", "ratio", "by") if known else ()
-    head = ("", "batch", "instructions per step", "cycles (estimate)", "per MAC", *elsewhere)
-    sizes = ("text", "stack", "state and arena")
-    right = [k for k in range(1, len(head) + 3) if not known or k != 7]
+    head = ("", "instructions per step", "cycles (estimate)", "per MAC", "text", "stack")
+    elsewhere = ("best known elsewhere (ratio)",) if known else ()
     title = f"### {entry['title']} (`{entry['id']}`, kernels `{','.join(entry['kernels'])}`)"
-    return f"{title}\n\n{markdown_table((*head, *sizes), rows, tuple(right))}"
+    return f"{title}\n\n{markdown_table((*head, *elsewhere), rows, tuple(range(1, len(head))))}"
 
 
 def _kernels(measured: Sequence[tuple[Record, Record]]) -> str:
     columns: list[str] = []
     cells: dict[tuple[str, str], list[str]] = {}
     for entry, record in measured:
-        columns += [entry["title"], "best known elsewhere"]
+        columns.append(entry["title"])
         known = entry.get("per_mac", {})
         for case in record["cases"]:
             best, by = known.get(f"{case['family']} {case['sizes']}", (None, ""))
-            own = f"{case['instructions_per_mac']:.2f}" + (
-                " (ref)" if case["symbol"].endswith("_ref") else ""
-            )
-            cells.setdefault((case["family"], case["sizes"]), []).extend(
-                [own, "" if best is None else f"{best} {by}"]
-            )
+            own = f"{case['instructions_per_mac']:.2f}" + " ref" * case["symbol"].endswith("_ref")
+            elsewhere = "" if best is None else f" ({best} {by})"
+            cells.setdefault((case["family"], case["sizes"]), []).append(own + elsewhere)
     rows = [(family, sizes, *values) for (family, sizes), values in cells.items()]
-    title = "### Kernels: instructions per multiply-accumulate, the call in them"
-    note = "`(ref)`: served by the reference kernel.\nSizes: m x n of the matrix, m x n x k of products."
-    return f"{title}\n\n{note}\n\n{markdown_table(('', 'sizes', *columns), rows, (2, 4))}"
+    title = "### Kernels: instructions per multiply-accumulate, including the call"
+    note = "In parentheses: the best known elsewhere; `ref`: by the reference kernel."
+    return f"{title}\n\n{note}\n\n{markdown_table(('', 'sizes', *columns), rows, ())}"

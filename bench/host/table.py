@@ -10,17 +10,7 @@ from typing import Any
 from workload import title
 
 BEGIN, END = "<!-- host -->", "<!-- /host -->"
-HEADING = """
-## Host
-
-`./scons bench` also times the workloads and networks on the host: microseconds of a training step, and how many times
-longer each other program takes than the generated C. All start with the same weights and data, and their first losses
-agree. They run alternately on one core; the median over the rounds is reported, in processor time.
-`./scons board=host_avx2 bench` times one host board only, `kernels=` selects its kernels.
-
-<!-- host -->
-<!-- /host -->
-"""
+HEADING = f"\n## Host\n\n{BEGIN}\n{END}\n"
 
 
 def short(value: float) -> str:
@@ -31,7 +21,7 @@ def short(value: float) -> str:
 def line(result: dict[str, Any], ours: str) -> str:
     """One workload in one line."""
     times = result["microseconds"]
-    others = (f"{k} {short(v)} ({short(v / times[ours])} x)" for k, v in times.items() if k != ours)
+    others = (f"{k} {short(v)} ({short(v / times[ours])}x)" for k, v in times.items() if k != ours)
     return f"{result['workload']}: {short(times[ours])} us; " + ", ".join(others)
 
 
@@ -53,7 +43,7 @@ def _table(record: dict[str, Any], results: list[dict[str, Any]], ours: str, exc
         times = result["microseconds"]
         missing = {o: "other losses" if o in result["disagree"] else "absent" for o in others}
         cells = [
-            f"{short(times[o])} ({short(times[o] / times[ours])} x)" if o in times else missing[o]
+            f"{short(times[o])} ({short(times[o] / times[ours])}x)" if o in times else missing[o]
             for o in others
         ]
         rows.append([title(result["workload"]), short(times[ours]), *cells])

@@ -69,7 +69,7 @@ def memory_of_programs() -> str:
     """How many times the memory of the generated C other programs take, by workload."""
     programs = ("hand-written C", "XLA", "PyTorch eager", "kann", "AIfES")
     groups = []
-    for row in table("| workloads | batch |"):
+    for row in table("| workloads | states |"):
         own = number(row["states and arena"])
         values = [(p, number(row[p])) for p in programs]
         groups.append(
@@ -99,7 +99,7 @@ def time_on_the_host() -> str:
 def memory_of_networks() -> str:
     """The memory of networks with batch 1, beside the bound of each."""
     groups = []
-    for row in table("| networks | batch |"):
+    for row in table("| networks | states |"):
         states, arena, bound = (number(row[k]) for k in ("states", "arena", "bound of the network"))
         kilobytes = [("states", states), ("arena", arena), ("bound of the arena", bound)]
         groups.append((row["networks"], [(name, v / 1000) for name, v in kilobytes if v]))

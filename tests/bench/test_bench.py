@@ -410,8 +410,8 @@ def test_tables_come_from_the_records(built, tmp_path, monkeypatch):
         and text in document.read_text()
     )
     step = record["instructions_per_step"]
-    assert f"| XOR perceptron | 4 | {step:,}" in text and f"| 2,197 | {step / 2197:.2f} |" in text
-    assert "### Networks on Cortex-M4F" in text and f"| ResNet-8 | 4 | {step:,}" in text
+    assert f"| XOR perceptron | {step:,}" in text and f"| 2,197 ({step / 2197:.2f}), " in text
+    assert "### Networks on Cortex-M4F" in text and f"| ResNet-8 | {step:,}" in text
     assert "| gemv | 64x128 |" in text
     assert (
         f"Built for size (`profile=size`) MNIST perceptron has {record['text']['together']:,} bytes" in text

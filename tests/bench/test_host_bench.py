@@ -81,8 +81,8 @@ def test_the_table_takes_the_place_of_the_last(tmp_path):
         table.write(page, table.text(RECORD, "autodiff_gen", "PyTorch"))
     text = page.read_text()
     assert "<!-- qemu -->\n1\n<!-- /qemu -->" in text and text.count("<!-- host -->") == 1
-    assert "| MNIST perceptron | 2 | 100 (50 x) | absent |" in text and "| MNIST perceptron | 3 |" not in text
+    assert "| MNIST perceptron | 2 | 100 (50x) | absent |" in text and "| MNIST perceptron | 3 |" not in text
     assert (
-        "|  | autodiff_gen, us | PyTorch |\n| --- | ---: | ---: |\n| ResNet-8, batch 8 | 2 | 100 (50 x) |\n"
+        "|  | autodiff_gen, us | PyTorch |\n| --- | ---: | ---: |\n| ResNet-8, batch 8 | 2 | 100 (50x) |\n"
         in text
     )

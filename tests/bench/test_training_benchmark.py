@@ -29,15 +29,13 @@ def test_each_table_has_every_network():
     assert [len(lines) for lines in (COSTS, LOSSES)] == [len(NETWORKS) + 2] * 2
     assert len(PROGRAMS) == len(training.benchmark()["program"]) + 2
     for name in NETWORKS:
-        assert len(cells(COSTS, name)) == 9 and len(cells(LOSSES, name)) == training.POINTS + 1
+        assert len(cells(COSTS, name)) == 6 and len(cells(LOSSES, name)) == training.POINTS + 1
 
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_page_has_the_bytes_of_the_plan(name):
     r, row = memory.report(installation.benchmarks()[name]), cells(COSTS, name)
-    sizes = (r.state_bytes, r.arena_bytes, r.struct_bytes)
-    assert row[2:6] == [str(r.batch), *(f"{n:,}" for n in sizes)]
-    assert row[8] == str(training.sectors(r.state_bytes))
+    assert (row[2], row[5]) == (f"{r.struct_bytes:,}", str(training.sectors(r.state_bytes)))
 
 
 @pytest.mark.cc
@@ -45,7 +43,7 @@ def test_the_page_has_the_bytes_of_the_plan(name):
 def test_the_page_has_the_flash_and_the_instructions_that_are_counted(tmp_path):
     core = next(core for core in settings()[1] if core.name == training.CORE)
     (trial,) = Trials(TrialNetwork(QUICK), core, tmp_path).each([])
-    flash, instructions = (int(cell.replace(",", "")) for cell in cells(COSTS, QUICK)[6:8])
+    flash, instructions = (int(cell.replace(",", "")) for cell in cells(COSTS, QUICK)[3:5])
     assert flash == pytest.approx(trial.cost.text, rel=0.02)
     assert instructions == pytest.approx(trial.cost.train, rel=0.02)
 
