@@ -96,13 +96,13 @@ def programs(networks: Mapping[str, Any]) -> str:
     """A row for each program and network that are published."""
     rows = [
         (
-            *(p["name"], installation.title(p["network"]), p["on"], p["memory"], p["step"], p["result"]),
-            f"[{p['source'][0]}]({p['source'][1]})",
+            f"[{p['name']}]({p['source']})",
+            *(installation.title(p["network"]), p["on"], p["memory"], p["step"], p["result"]),
         )
         for p in benchmark()["program"]
         if p["network"] in networks or p["network"] not in installation.benchmarks()
     ]
-    head = ("program", "network", "on", "RAM, bytes", "a training step", "also", "source")
+    head = ("program", "network", "on", "RAM, bytes", "a training step", "also")
     return markdown_table(head, rows, ())
 
 

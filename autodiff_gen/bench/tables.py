@@ -48,9 +48,8 @@ def qemu_tables(run: Run) -> str:
         run([*words, "bench-kernels"])
         kernels.append((entry, _record(entry, "kernels", "kernels.json")))
     networks = published["networks"]
-    parts.append(_workloads(networks, _records(run, networks, installation.networks())))
-    sparse = published["sparse_updates"]
-    parts.append(_workloads(sparse, _records(run, sparse, installation.sparse_updates())))
+    names = [*installation.networks(), *installation.sparse_updates()]
+    parts.append(_workloads(networks, _records(run, networks, names)))
     return "\n\n".join([*parts, _kernels(kernels)])
 
 
@@ -121,8 +120,9 @@ def _workloads(entry: Record, records: Sequence[Record]) -> str:
 
 
 def _kernels(measured: Sequence[tuple[Record, Record]]) -> str:
+    """A row for each kernel and sizes; those of the gradients of a kernel are in its row."""
     columns: list[str] = []
-    cells: dict[tuple[str, str], list[str]] = {}
+    cells: dict[tuple[str, str], dict[str, list[str]]] = {}
     for entry, record in measured:
         columns.append(entry["title"])
         known = entry.get("per_mac", {})
@@ -130,8 +130,14 @@ def _kernels(measured: Sequence[tuple[Record, Record]]) -> str:
             best, by = known.get(f"{case['family']} {case['sizes']}", (None, ""))
             own = f"{case['instructions_per_mac']:.2f}" + " ref" * case["symbol"].endswith("_ref")
             elsewhere = "" if best is None else f" ({best} {by})"
-            cells.setdefault((case["family"], case["sizes"]), []).append(own + elsewhere)
-    rows = [(family, sizes, *values) for (family, sizes), values in cells.items()]
+            family, _, gradient = case["family"].partition("_d")
+            row = (family, case["sizes"]) if gradient in ("x", "w") else (case["family"], case["sizes"])
+            cells.setdefault(row, {}).setdefault(case["family"], []).append(own + elsewhere)
+    rows = []
+    for (family, sizes), found in cells.items():
+        first, *others = found
+        name = ", ".join([first, *(other.removeprefix(f"{family}_") for other in others)])
+        rows.append((name, sizes, *map(", ".join, zip(*found.values(), strict=True))))
     title = "### Kernels: instructions per multiply-accumulate, including the call"
     note = "In parentheses: the best known elsewhere; `ref`: by the reference kernel."
     return f"{title}\n\n{note}\n\n{markdown_table(('', 'sizes', *columns), rows, ())}"

@@ -80,7 +80,7 @@ def test_other_programs_have_sources_and_the_bytes_of_the_memory_section():
     programs = training.benchmark()["program"]
     assert {p["name"] for p in programs} >= {"AIfES", "ODT", "TTE", "TinyMind", "TrainDeeploy"}
     for p in programs:
-        assert p["source"][1].startswith("https://")
+        assert p["source"].startswith("https://")
         assert p["name"] not in of or p["memory"] == f"{of[p['name']]:,}"
         assert p["network"] in NETWORKS or p["network"] not in installation.benchmarks()
 
