@@ -120,7 +120,7 @@ def _workloads(entry: Record, records: Sequence[Record]) -> str:
 
 
 def _kernels(measured: Sequence[tuple[Record, Record]]) -> str:
-    """A row for each kernel and sizes; those of the gradients of a kernel are in its row."""
+    """A row for each kernel and sizes; kernels of gradients share the row of the forward kernel."""
     columns: list[str] = []
     cells: dict[tuple[str, str], dict[str, list[str]]] = {}
     for entry, record in measured:
