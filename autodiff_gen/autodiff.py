@@ -1,7 +1,7 @@
 """Reverse-mode differentiation: one traversal of the graph in reverse topological order, from the loss to the inputs.
 
-The VJP (vector-Jacobian product) of each node maps the gradients of its results to gradients of its operands, which are
-graph values, so they can be differentiated again. The gradient of a value with k uses is the sum of k contributions.
+The VJP (vector-Jacobian product) of each node maps the gradients of its results to gradients of its operands. Gradients
+are graph values, so they can be differentiated again. The gradient of a value with k uses is the sum of k terms.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ def grad(y: Value, xs: Sequence[Value], dy: Value | None = None) -> list[Value]:
 
 
 def grad(y: Value, xs: Value | Sequence[Value], dy: Value | None = None) -> Value | list[Value]:
-    """The gradient of `y` with respect to each of `xs`: one value per x, of x's shape and dtype (f32 of a quantised x,
-    with respect to the real numbers that it represents), zeros if y does not depend on it.
+    """The gradient of `y` with respect to each of `xs`: one value per x, of x's shape and dtype, zeros if y does not
+    depend on x. The gradient of a quantised x is f32, with respect to the real numbers that x represents.
 
-    `y` is a scalar unless `dy`, a value of y's shape, is given. Raises GraphError for a y that is not a scalar, for a y
-    or an x that is not a float, and for an op without a gradient on the path from an x to y, which the message names.
+    `y` is a scalar unless `dy`, the gradient of y, is given; `dy` has y's shape and dtype. Raises GraphError for a y
+    that is not a scalar without dy, for a dy of another type, for a y or an x that is neither a float nor quantised,
+    and for an op without a gradient on the path from an x to y; the message names the path.
     """
     variables = [xs] if isinstance(xs, Value) else list(xs)
     if dy is None:
@@ -111,8 +112,8 @@ def _pull_back(
     xs: Sequence[Value],
     through: dict[Value, Value],
 ) -> None:
-    """Add the terms of the gradients of a node's operands that come from its results. through: of a value whose
-    gradient has one term until now, the result that the term comes from."""
+    """Add the terms that a node contributes to the gradients of its operands. through: value -> the result that the
+    only term of its gradient so far comes from."""
     dys = [grads.get(r) for r in node.results]
     if all(d is None for d in dys) or isinstance(node.op.lower, Leaf):
         return
@@ -137,9 +138,9 @@ def _pull_back(
 
 
 def _is_bypassed(node: Node, xs: Sequence[Value]) -> bool:
-    """Whether a path from xs to the results avoids the inputs of an exact derivative, such as from the
-    log-probabilities of a loss, whose derivative is stated for the scores. Then the results themselves are
-    differentiated."""
+    """Whether a path from xs to the results of a node with an exact derivative avoids the inputs of that derivative.
+    Then the computation of the results is differentiated instead. Example: a loss states its derivative with respect to
+    the scores, but xs are the log-probabilities."""
     count = len(node.results)
     inputs = set(node.operands[2 * count : (2 * count + len(node.operands)) // 2])
     active = set(xs) - inputs

@@ -35,7 +35,7 @@ def _finite(name: str, value: float) -> float:
 
 
 def _key(own: int | None, seed: int) -> int:
-    """The key of the random numbers; see the module."""
+    """The key of the random numbers, as the docstring of the module says."""
     from .ir.counter_rng import rand_u32
 
     return (own or 0) if seed == 0 else int(rand_u32(seed, 0, own or 0))
@@ -43,11 +43,10 @@ def _key(own: int | None, seed: int) -> int:
 
 @dataclass(frozen=True)
 class Uniform:
-    """Uniform numbers in [-bound, bound), (2u - 1) * bound, or in [low, high), low + u * (high - low), with
-    u = (rand_u32 >> 8) / 2^24.
+    """Uniform numbers: (2u - 1) * bound in [-bound, bound), or, if `bound` is None, low + u * (high - low) in
+    [low, high); u = (rand_u32 >> 8) / 2^24.
 
-    Each operation is rounded to float32. `bound` is None for the second form; `seed` is None until it is derived from
-    the parameter's name or position.
+    Each operation is rounded to float32. `seed` is None until it is derived from the parameter's name or position.
     """
 
     shape: tuple[int, ...]
@@ -75,11 +74,11 @@ class Uniform:
 
 @dataclass(frozen=True)
 class Normal:
-    """Normally distributed numbers, mean + z * std, each operation rounded to float32. z is the sum of twelve uniform
-    numbers less its mean (Irwin-Hall): its distribution function differs from the normal one by less than 0.003, and
-    |z| <= 6.
+    """Normally distributed numbers, mean + z * std, each operation rounded to float32. z is a sum of twelve uniform
+    numbers minus the mean of the sum (Irwin-Hall). The distribution function of z differs from the normal one by less
+    than 0.003, and |z| <= 6.
 
-    The elements of `zeros`, a range of logical indices, are 0. `seed` as in Uniform.
+    The elements whose logical indices are in `zeros` are 0. `seed` as in Uniform.
     """
 
     shape: tuple[int, ...]
@@ -128,8 +127,8 @@ class Given:
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Numbers that `draw` makes of the shape and a generator of random numbers when the model is built: an array, as
-    soon as the parameter's seed is known."""
+    """Numbers that `draw`, a function of the shape and a NumPy generator, draws on the host as soon as the parameter's
+    seed is known; `initialiser` replaces them by an array (Given)."""
 
     shape: tuple[int, ...]
     draw: Callable[[tuple[int, ...], np.random.Generator], Any]
@@ -146,7 +145,7 @@ def uniform(
     high: float | None = None,
     seed: int | None = None,
 ) -> Uniform:
-    """Uniform in [-bound, bound), or in [low, high) (0 and 1 by default). Without a seed it is derived from the
+    """Uniform in [-bound, bound), or in [low, high) (0 and 1 by default). Without `seed`, the seed is derived from the
     parameter's name or position."""
     _check_seed("uniform", seed)
     if bound is not None:
@@ -161,7 +160,7 @@ def uniform(
 def normal(
     shape: int | Sequence[int], mean: float = 0.0, std: float = 1.0, *, seed: int | None = None
 ) -> Normal:
-    """Normal with this mean and standard deviation. Without a seed it is derived from the parameter's name or
+    """Normal with this mean and standard deviation. Without `seed`, the seed is derived from the parameter's name or
     position."""
     _check_seed("normal", seed)
     deviation = _finite("normal", std)
@@ -176,14 +175,17 @@ def _check_seed(name: str, seed: int | None) -> None:
 
 
 def constant(shape: int | Sequence[int], value: float) -> Constant:
+    """All elements are `value`."""
     return Constant(_checked_shape(shape), _finite("constant", value))
 
 
 def zeros(shape: int | Sequence[int]) -> Constant:
+    """All elements are 0."""
     return constant(shape, 0.0)
 
 
 def ones(shape: int | Sequence[int]) -> Constant:
+    """All elements are 1."""
     return constant(shape, 1.0)
 
 
@@ -205,7 +207,8 @@ _GAINS = {
 
 
 def gain(nonlinearity: str, a: float = 0.0) -> float:
-    """The gain of a nonlinearity, as torch.nn.init.calculate_gain; a: the negative slope of "leaky_relu"."""
+    """The gain of a nonlinearity, as torch.nn.init.calculate_gain, except that `a`, the negative slope of "leaky_relu",
+    is 0 by default."""
     if nonlinearity == "leaky_relu":
         return math.sqrt(2.0 / (1.0 + a * a))
     if nonlinearity not in _GAINS:
@@ -260,10 +263,10 @@ def xavier_uniform(shape: int | Sequence[int], gain: float = 1.0, *, seed: int |
 
 
 def initialiser(name: str, values: Any, seed: int) -> Initialiser:
-    """The user's `values` of parameter `name` as an initialiser: an initialiser itself (with `seed` if it has none), an
-    array or a number.
+    """The user's `values` of parameter `name` as an initialiser. `values`: an initialiser, which gets `seed` if it has
+    none, an array or a number.
 
-    Raises ModelError, which names the parameter, if they are no array of numbers or not finite.
+    Raises ModelError, which names the parameter, if `values` are not numbers, are empty, or are not finite in float32.
     """
     if isinstance(values, Uniform | Normal):
         return values if values.seed is not None else replace(values, seed=seed)

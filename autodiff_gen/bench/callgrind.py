@@ -14,8 +14,8 @@ from .qemu_counter import TIMEOUT
 
 
 def count_calls(program: Path, functions: Iterable[str]) -> tuple[dict[str, int], list[str]]:
-    """Instructions of all calls of these functions from other functions, their callees included, by function; and the
-    lines that the program prints. Raises ToolError."""
+    """Function -> instructions of all its calls from other functions, including its callees; and the lines that the
+    program prints. Raises ToolError."""
     if shutil.which("valgrind") is None:
         raise ToolError(
             "counting instructions on the host needs valgrind: run: sudo apt-get install -y valgrind; or choose other "
@@ -43,8 +43,8 @@ def count_calls(program: Path, functions: Iterable[str]) -> tuple[dict[str, int]
 
 
 def inclusive(text: str, functions: Iterable[str]) -> dict[str, int]:
-    """Inclusive costs of calls in a callgrind profile without compressed names: a call is a line `cfn=NAME`, a line
-    `calls=COUNT POSITION` and a line with the position of the call and the cost."""
+    """Function -> inclusive cost of its calls in a callgrind profile without compressed names. A call is a line
+    `cfn=NAME`, a line `calls=COUNT POSITION`, and a line with the position of the call and the cost."""
     found = dict.fromkeys(functions, 0)
     for m in re.finditer(r"^cfn=(.*)\n(?:c\w+=.*\n)*calls=.*\n\S+ (\d+)$", text, re.MULTILINE):
         if m[1] in found:

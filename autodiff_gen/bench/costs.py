@@ -16,12 +16,12 @@ from ..targets.cost_table import CostTable, covered_by_tiles
 from .kernel_cases import Case, column_sums, gemm, matrix_vector, vector
 
 Record = Mapping[str, Any]
-LENGTH = 97  # elements of the functions' vectors; not whole blocks, so that each float is moved by itself
+LENGTH = 97  # The elements of the functions' vectors; not a multiple of a block, so that floats are moved one by one.
 TILES = (1, 2, 4, 8)
 
 
 def cases() -> Iterator[Case]:
-    """Kernel calls of the sizes between which loops and kernels compete, complete tiles, edges and less than a tile."""
+    """Kernel calls of sizes for which loops may be faster than kernels: complete tiles, edges and less than a tile."""
     for size in ((4, 4, 4), (4, 4, 8), (8, 8, 4), (8, 8, 8), (12, 12, 12), (16, 16, 2), (16, 16, 16)):
         yield from (gemm(letters, *size) for letters in ("nn", "nt", "tn"))
     for size in (
@@ -64,8 +64,9 @@ def cases() -> Iterator[Case]:
 def measured(board: BoardSpec, functions: Record, kernels: Record) -> dict[str, float | dict[str, float]]:
     """The keys of [cost] that are measured, from the records bench.json and kernels.json.
 
-    The loops have LENGTH iterations of known loads, additions and stores, so their differences give each. Without an
-    FPU an addition of floats takes as long as its operands say, so there the loops are over integers.
+    The loops have LENGTH iterations with known numbers of loads, additions and stores, so their differences give the
+    cost of each. Without an FPU the time of an addition of floats depends on its operands; then the loops are over
+    integers.
     """
     counted = {e["entry"]: e["instructions"] / LENGTH for e in functions["entries"]}
     one, nine, loads, stores = (
@@ -89,7 +90,8 @@ def measured(board: BoardSpec, functions: Record, kernels: Record) -> dict[str, 
 
 
 def _mac(cost: CostTable, load: float, loop: float, counted: Mapping[str, float]) -> float:
-    """Median of products of two lengths in loops, without their loads and their shares of the loops."""
+    """The cost of a multiply-accumulate in loops: the median over pairs of products that differ in length, without
+    loads and without the shares of the loops."""
     found = []
     for name, instructions in counted.items():
         if not name.startswith("product"):
@@ -112,8 +114,8 @@ def _group(family: str) -> str:
 
 
 def _fitted(rows: Sequence[Record]) -> dict[str, float]:
-    """KernelCost with the least relative error: instructions = call + result * results + term * terms in tiles + edge *
-    terms where an extent is shorter than a tile."""
+    """The fields of the KernelCost with the least relative error: instructions = call + result * results + term *
+    (terms in tiles) + edge * (terms where an extent is shorter than a tile)."""
     found = {tile: _least_squares(rows, tile) for tile in TILES}
     tile = min(
         TILES, key=lambda t: found[t][1] * (1 if t == 1 else 2)
@@ -149,7 +151,7 @@ def _features(row: Record, tile: int) -> tuple[int, int, int, int]:
 
 
 def toml(board: BoardSpec, functions: Record, kernels: Record) -> str:
-    """The section [cost] with the measured keys, and those that cannot be counted as the board has them."""
+    """The section [cost] with the measured keys; keys that cannot be counted have the board's values."""
     lines = [
         f"# {board.target.core}: executed instructions, kernels {','.join(kernels['kernels'])}, counted in QEMU by "
         f"`./scons board={board.id} bench-costs`",

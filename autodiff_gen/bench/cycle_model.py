@@ -75,7 +75,7 @@ def cycles(costs: Mapping[str, float], mnemonic: str, operands: str) -> float:
 
 
 def _register_count(operands: str) -> int:
-    """Registers of a register list: {s0, s2-s5} has five."""
+    """The number of registers in a register list: {s0, s2-s5} has five."""
     total = 0
     for part in operands.partition("{")[2].partition("}")[0].split(","):
         numbers = [int(n) for n in re.findall(r"[a-z]+(\d+)", part)]

@@ -19,7 +19,7 @@ from ..targets.board import BoardSpec
 from ..targets.toolchain import install_hint
 
 PROBES = "-DAG_PROBE_HINTS=1"
-# A program that is counted needs no debug information, and its entries stay functions.
+# Flags that a counted program does not get: it needs no debug information, and its entries must stay functions.
 _LEFT_OUT = ("-g", "-flto", "-ffat-lto-objects")
 
 
@@ -42,7 +42,7 @@ class Builder:
         return Objects(self._gcc, self._include, self.board.id, read=(tiles,))
 
     def executable(self, program: Program, files: Mapping[str, str], folder: Path) -> Path:
-        """The program of `files`, name -> text: the generated C, and NAME_bench.c with its main. Raises ToolError."""
+        """The executable of `files` (name -> text): the generated C, and NAME_bench.c with main. Raises ToolError."""
         for name, text in files.items():
             (folder / name).write_text(text, encoding="utf-8")
         name = program.name

@@ -70,7 +70,7 @@ def gemm(letters: str, m: int, n: int, k: int, factors: Mapping[str, float] = FR
 
 
 def matrix_vector(kernel: str, m: int, n: int, factors: Mapping[str, float] = FRESH) -> Case:
-    """One vector operand or, of ger, two; m rows and n columns of the matrix."""
+    """A gemv or ger; m rows and n columns of the matrix."""
     call = KernelCall(kernel, {}, {"lda": n, "m": m, "n": n}, dict(factors))
     x, y = (n, m) if kernel == "gemv_f32" else (m, n)
     return Case(call, {"a": m * n, "x": x, "y": y}, m * n, f"{m}x{n}")
@@ -83,7 +83,7 @@ def column_sums(m: int, n: int) -> Case:
 
 
 def vector(n: int) -> Case:
-    """A multiple of a vector is added to another."""
+    """An axpby of vectors [n]."""
     return Case(KernelCall("axpby_f32", {}, {"n": n}, dict(UPDATE)), {"x": n, "y": n}, n, str(n))
 
 
@@ -176,7 +176,7 @@ def dense_s8(n: int, k: int) -> Case:
 
 
 def _with_mask(case: Case) -> Case:
-    """The same with a bit for each result of one image or row."""
+    """The same call with a mask: a bit for each result of one image or row."""
     call = replace(case.call, kernel=case.call.kernel.replace("_s8", "_within_s8"))
     return replace(case, call=call, elements={**case.elements, "within": (case.elements["y"] + 7) // 8})
 

@@ -25,7 +25,7 @@ SCHEMA = 1
 # The value of an element by the name of its buffer, otherwise by its type; s is a random uint32_t.
 VALUES = {
     "float": "(float)(s >> 8) / 16777216.0f - 0.5f",  # in [-0.5, 0.5)
-    "uint8_t": "(uint8_t)(s >> 30)",  # a place in a pooling window of 2x2
+    "uint8_t": "(uint8_t)(s >> 30)",  # an index in a pooling window of 2x2
     "int8_t": "(int8_t)(s >> 24)",
     "bias": "(int32_t)(s >> 20)",
     "multiplier": "(int32_t)(s >> 2 | 1u << 30)",
@@ -74,7 +74,7 @@ def _buffers(case: Case) -> dict[tuple[str, str], int]:
 
 
 def _scratch(case: Case, kernel: Kernel) -> int:
-    """Bytes."""
+    """The bytes of scratch memory of a call."""
     return 0 if kernel.scratch is None else int(kernel.scratch(case.call.facts()))
 
 

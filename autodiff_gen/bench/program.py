@@ -23,7 +23,7 @@ from ..model.model import Model
 from ..targets.installation import __version__
 from .probes import ProbeRecord, entry_probes, ids, probes
 
-DATA_BYTES = 1 << 17  # of inputs and targets in flash; further steps start again at the first
+DATA_BYTES = 1 << 17  # the most bytes of inputs and targets in flash; later steps use the first data again
 Data = Mapping[str, NDArray[Any]]
 
 
@@ -56,8 +56,8 @@ def probes_json(program: Program, listed: Sequence[ProbeRecord], steps: int) -> 
 
 
 def data(program: Program, file: LoadedFile, steps: int) -> list[Data]:
-    """Arrays by input for the first steps, as many as fit in DATA_BYTES: from the file's `batch`, otherwise its
-    `samples`, otherwise pseudorandom floats in [0.1, 0.9) and class indices from a fixed seed."""
+    """Arrays by input for the first steps, as many steps as fit in DATA_BYTES: from the file's `batch`, otherwise from
+    its `samples`, otherwise pseudorandom floats in [0.1, 0.9) and class indices from a fixed seed."""
     inputs = _inputs(program)
     size = sum(planned_size(a.type.shape) * a.type.dtype.size for a in inputs.values())
     count = max(1, min(steps, DATA_BYTES // max(size, 1)))

@@ -1,4 +1,4 @@
-"""The costs of one program (instructions, counted in QEMU or by valgrind, memory, code), and its results."""
+"""The costs of one program (instructions counted in QEMU or by valgrind, memory, code size), and its results."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ from .report import number
 
 @dataclass(frozen=True)
 class Cost:
-    """train: instructions of one call of each training entry, predict: of one call, means of several; text: bytes of
-    code and constants; lines: lines of generated C. uncounted: why the program was not run. reference_*: losses and
-    outputs with `ref` kernels on the host."""
+    """The costs and results of a program. train: instructions of one call of each training entry; predict: instructions
+    of one call; both are means of several calls. arena: bytes; text: bytes of code and constants; lines: lines of
+    generated C. uncounted: the reason why the program was not run. reference_*: results with `ref` kernels on the
+    host."""
 
     train: float | None = None
     predict: float | None = None

@@ -23,8 +23,8 @@ TIMEOUT = 900  # seconds for a run
 
 @dataclass
 class ProbeCounts:
-    """By probe id: `instructions`, `times` executed, and `profile`, executions by address; `printed`: the output's
-    lines."""
+    """By probe id: `instructions`; `times`, how often the probe was executed; `profile`, address -> executions.
+    `printed`: the lines of the output."""
 
     instructions: dict[int, int] = field(default_factory=dict)
     times: dict[int, int] = field(default_factory=dict)

@@ -22,7 +22,7 @@ def report(record: Record, last: Record | None) -> str:
 
 
 def _named(record: Record) -> str:
-    """The name of the model, after the title of a network of the benchmark."""
+    """The name of the model, after its title if it is a network of the benchmark."""
     name = str(record["model"])
     return name if title(name) == name else f"{title(name)} ({name})"
 
@@ -62,7 +62,7 @@ def _numbers(row: Record) -> tuple[str, str, str, str]:
 
 
 def number(x: float) -> str:
-    """With thousands separators; one decimal unless integral."""
+    """x as text with thousands separators, and with one decimal unless it is integral."""
     return f"{x:,}" if x == int(x) else f"{x:,.1f}"
 
 

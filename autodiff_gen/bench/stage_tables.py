@@ -1,4 +1,4 @@
-"""The tables of `bench --without`: what each network costs, and what each stage gains."""
+"""The tables of `bench --without`: the costs of each network, and the gains of each stage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .program_cost import Cost
 from .report import number
 from .stage_trials import Core, Trial
 
-LEAST = 0.01  # a gain that counts
+LEAST = 0.01  # the least relative gain that counts
 MEASURES: Mapping[str, Callable[[Cost], float | None]] = {
     "train": lambda c: c.train,
     "predict": lambda c: c.predict,
@@ -21,12 +21,12 @@ MEASURES: Mapping[str, Callable[[Cost], float | None]] = {
     "text": lambda c: c.text,
     "lines": lambda c: c.lines,
 }
-WEIGHED = ("train", "predict", "arena")  # by which a stage is worth its lines
+WEIGHED = ("train", "predict", "arena")  # the measures by which stages are judged
 
 
 @dataclass(frozen=True)
 class StageRow:
-    """A network on a core without some stages, beside the same network with all."""
+    """A network on a core without some stages (trial), and with all stages (base)."""
 
     network: str
     core: Core
@@ -64,7 +64,7 @@ class StageRow:
 
 
 def costs(rows: Sequence[tuple[str, Core, Trial]]) -> str:
-    """What each network costs with all stages."""
+    """The costs of each network with all stages."""
     parts = []
     for core in dict.fromkeys(core for _, core, _ in rows):
         lines = [
@@ -93,7 +93,7 @@ def summary(rows: Sequence[StageRow]) -> str:
 
 
 def _lines_of(names: Sequence[str]) -> int:
-    """The lines of the modules of stages."""
+    """The number of lines of the modules of these stages."""
     files = {
         Path(inspect.getsourcefile(inspect.unwrap(stage)) or "")
         for stage in pipeline.PIPELINE
@@ -103,7 +103,7 @@ def _lines_of(names: Sequence[str]) -> int:
 
 
 def _range(rows: Sequence[StageRow]) -> str:
-    """In how many networks of a core the C differs, and the range of the changes."""
+    """The number of networks on a core whose C differs, and the ranges of the changes."""
     changed = [r for r in rows if not r.is_same and not r.trial.needed]
     words = []
     for name in WEIGHED:
@@ -152,7 +152,7 @@ def candidates(rows: Sequence[StageRow]) -> str:
 
 
 def _losing_cores(rows: Sequence[StageRow]) -> str:
-    """For each core on which the stage loses instructions, the most that it loses and gains there."""
+    """For each core on which the stage loses instructions, its largest loss and its largest gain there."""
     words = []
     for core in dict.fromkeys(r.core for r in rows):
         own = [r for r in rows if r.core == core and not r.trial.needed]

@@ -34,7 +34,7 @@ from .program import counted_texts
 from .program_cost import Cost, cost, reference
 
 SCHEMA = 1
-STEPS = 2  # the loss of the second depends on the gradients of the first
+STEPS = 2  # the loss of the second step depends on the gradients of the first
 CLOSE = 1e-3  # relative difference of losses and outputs, which stages change by rounding only
 # Packages that do not affect a result.
 _TOOLS = ("check", "cli", "device", "fleet", "report")
@@ -42,7 +42,7 @@ _TOOLS = ("check", "cli", "device", "fleet", "report")
 
 @dataclass(frozen=True)
 class Core:
-    """A core of bench/stages.toml. reference: whether losses and outputs are compared with kernels of `ref`."""
+    """A core of bench/stages.toml. reference: whether the results with `ref` kernels on the host are compared too."""
 
     name: str
     title: str
@@ -68,7 +68,7 @@ def settings() -> tuple[list[str], list[Core]]:
 
 @dataclass(frozen=True)
 class TrialNetwork:
-    """A model by its name or path. ram: the bytes of its states and arena, None without a limit."""
+    """A model by its name or path. ram: the most bytes of its states and arena; None: no limit."""
 
     name: str
     ram: int | None = None
@@ -80,8 +80,9 @@ class TrialNetwork:
 
 @dataclass(frozen=True)
 class Trial:
-    """A network without some stages. needed: why there is no such program, or not one that does the same; effective:
-    the stages that changed an entry; `promises`: what callers rely on."""
+    """A network without some stages. needed: the reason why the stages cannot be left out, because the program cannot
+    be built or behaves differently; effective: the stages that changed an entry; promises: properties on which callers
+    rely, by name."""
 
     left_out: tuple[str, ...] = ()
     needed: str = ""
@@ -115,8 +116,8 @@ class Trials:
         self._machine = str(SCHEMA), core.board, *core.kernels, *_tools(self._board)
 
     def each(self, sets: Sequence[tuple[str, ...]]) -> Iterator[Trial]:
-        """The trial with all stages, then one without each of these sets. A set of stages without effect is not
-        tried."""
+        """The trial with all stages, then a trial without each of these sets. A set whose stages have no effect is not
+        tried: its trial equals the first."""
         base = self._trial((), None)
         yield base
         for names in sets:
@@ -178,7 +179,7 @@ class Trials:
         return compile_file(file.made, file.name, self.core.kernels, self._board, ram, must_fit=False)
 
     def _cost(self, program: Program, files: dict[str, str]) -> Cost:
-        """The costs of a program, whose counts are stored by its C."""
+        """The costs of a program, from the stored result for the same C if there is one."""
         key = fingerprint(_c_sources(), *self._machine, *(f"{k}\0{v}" for k, v in sorted(files.items())))
         path = self._results / f"{key}.cost.json"
         if (stored := _stored(path)) is not None:
@@ -190,14 +191,14 @@ class Trials:
 
 
 def _reason(error: Exception) -> str:
-    """Why a program cannot be made, as one line without the folders of this machine."""
+    """The reason why a program cannot be built, as one line without folders of the host."""
     kind = "" if isinstance(error, AutodiffError) else f"{type(error).__name__}: "
     text = next(iter(str(error).splitlines()), "")
     return kind + re.sub(r"(?<!\S)(/[^\s/:]+)+/", "", text)
 
 
 def _promises(program: Program) -> dict[str, str]:
-    """The properties of a program that its callers rely on, by their names in messages."""
+    """The properties of a program on which callers rely, by their names in messages."""
     entries = program.entries
     graphs = [e.plan.graph for e in entries]
     return {
@@ -236,14 +237,14 @@ def largest_difference(new: Sequence[float], old: Sequence[float]) -> float:
 
 
 def _difference_of(a: float, b: float) -> float:
-    """Two NaN are equal."""
+    """|a - b|; 0 for two NaN, infinity for one."""
     if isnan(a) or isnan(b):
         return 0.0 if isnan(a) and isnan(b) else float("inf")
     return abs(a - b)
 
 
 def _tools(board: BoardSpec) -> Iterator[str]:
-    """What tells the C compiler and the emulator of a board from other versions."""
+    """The paths and sizes of the C compiler and the emulator of a board, which differ between versions."""
     emulator = "valgrind" if board.qemu is None else board.qemu.binary
     for name in (build_commands.tool(board, "gcc"), emulator):
         path = Path(os.path.realpath(shutil.which(name) or name))
@@ -252,7 +253,7 @@ def _tools(board: BoardSpec) -> Iterator[str]:
 
 @cache
 def _compiler() -> str:
-    """A hash of the compiler, and of the kernels and boards that it reads."""
+    """A hash of this package, and of the C sources and boards that it reads."""
     package = installation.root() / "autodiff_gen"
     files = [p for p in _files(package) if p.relative_to(package).parts[0] not in _TOOLS]
     return _hash([*files, *_files(installation.root() / "bench" / "qemu")]) + _c_sources()

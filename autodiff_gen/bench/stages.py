@@ -1,4 +1,4 @@
-"""`bench`: networks on cores, with all stages of the pipeline and without some."""
+"""`bench`: networks on cores, with all stages of the pipeline and without some of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ ALL = "all"
 
 
 def left_out_sets(words: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """The sets of stages that are left out, each once; `all` is a set for each stage. Raises ToolError."""
+    """The sets of stages that are left out, each once; ("all",) stands for a set of each single stage. Raises
+    ToolError."""
     known = pipeline.names()
     found: list[tuple[str, ...]] = []
     for names in words:
@@ -31,7 +32,7 @@ def left_out_sets(words: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 
 def chosen_cores(names: Sequence[str] | None, known: Sequence[Core]) -> list[Core]:
-    """The cores with these names, all without names. Raises ToolError."""
+    """The cores with these names, or all cores without names. Raises ToolError."""
     by_name = {core.name: core for core in known}
     unknown = next((name for name in names or () if name not in by_name), None)
     if unknown is not None:
@@ -46,8 +47,8 @@ def measured(
     results: Path,
     say: Callable[[str], None],
 ) -> tuple[list[tuple[str, Core, Trial]], list[StageRow]]:
-    """What each network costs on each core with all stages, and without each set. `say` takes a line for each result.
-    Raises AutodiffError."""
+    """The trial of each network on each core with all stages, and the rows without each set. `say` is called with a
+    line for each result. Raises AutodiffError."""
     for network in networks:
         find_model(network.name)
     bases: list[tuple[str, Core, Trial]] = []
@@ -61,7 +62,7 @@ def measured(
 
 
 def _trials(trials: Trials, sets: Sequence[tuple[str, ...]], say: Callable[[str], None]) -> Iterator[Trial]:
-    """The trials of a network on a core; `say` takes a line for each."""
+    """The trials of a network on a core; `say` is called with a line for each."""
     base: Trial | None = None
     for trial in trials.each(sets):
         if base is None:

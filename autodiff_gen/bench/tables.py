@@ -58,7 +58,7 @@ def _words(entry: Record) -> list[str]:
 
 
 def _records(run: Run, entry: Record, names: Iterable[str]) -> list[Record]:
-    """Count each of the models."""
+    """The records of the models, each counted now."""
     records = []
     for name in names:
         run([*_words(entry), f"model={name}", "bench"])

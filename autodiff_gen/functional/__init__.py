@@ -1,8 +1,8 @@
 """Functions on graph values, with the names, arguments, defaults and semantics of torch and torch.nn.functional.
 
-Every function takes graph values, NumPy arrays or numbers and returns a graph value; numbers are converted to the dtype
-of the other operand. Wrong shapes, dtypes and axes raise ShapeError, which names the function, the operands and the
-rule; PyTorch's arguments that are not supported are rejected by name.
+Functions take graph values, NumPy arrays or numbers, and return graph values; numbers are converted to the dtype of the
+other operand. Unless a docstring says otherwise, tensors are f32. Wrong shapes, dtypes and axes raise ShapeError, which
+names the function, the operands and the rule. PyTorch's arguments that are not supported are rejected by name.
 """
 
 # ruff: noqa: F403
@@ -56,7 +56,7 @@ from .tensor_methods import install as _install
 # A module of this package lists its exports in its __all__.
 __all__ = sorted(name for name, value in globals().items() if _inspect.isfunction(value) and name[0] != "_")
 
-# Each call from outside of the package is a call of a function that comments and names of generated code know.
+# A call from outside of the package records the function's name, for comments and names in the generated code.
 globals().update({_name: _named(_name)(globals()[_name]) for _name in __all__})
 _install(globals())
 

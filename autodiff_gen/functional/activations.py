@@ -47,7 +47,7 @@ def _number(name: str, argument: str, value: Any) -> float:
 
 
 def hardtanh(input: TensorLike, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Value:
-    """input clamped to [min_val, max_val]; the gradient is 0 outside and at the limits."""
+    """input clamped to [min_val, max_val]; as in PyTorch, the gradient is 0 outside and at the limits."""
     low, high = _number("hardtanh", "min_val", min_val), _number("hardtanh", "max_val", max_val)
     if low > high:
         raise ShapeError(f"hardtanh: min_val={min_val} is greater than max_val={max_val}")
@@ -55,7 +55,7 @@ def hardtanh(input: TensorLike, min_val: float = -1.0, max_val: float = 1.0, inp
 
 
 def relu6(input: TensorLike, inplace: bool = False) -> Value:
-    """input clamped to [0, 6]."""
+    """hardtanh with the limits 0 and 6."""
     return apply("hardtanh", input, min_val=0.0, max_val=6.0)
 
 
@@ -75,20 +75,20 @@ def selu(input: TensorLike, inplace: bool = False) -> Value:
 
 
 def gelu(input: TensorLike, approximate: str = "none") -> Value:
-    """input * Phi(input), Phi the normal distribution function; approximate="tanh" avoids erf. Hendrycks and Gimpel
-    2016."""
+    """input * Phi(input), Phi the normal distribution function; Hendrycks and Gimpel 2016. approximate="tanh" uses
+    their approximation with tanh instead of erf."""
     if approximate not in ("none", "tanh"):
         raise ShapeError(f'gelu: approximate={approximate!r}; known: "none", "tanh"')
     return apply("gelu" if approximate == "none" else "gelu_tanh", input)
 
 
 def silu(input: TensorLike, inplace: bool = False) -> Value:
-    """input * sigmoid(input)."""
+    """input * sigmoid(input); Elfwing et al. 2017."""
     return apply("silu", input)
 
 
 def mish(input: TensorLike, inplace: bool = False) -> Value:
-    """input * tanh(softplus(input))."""
+    """input * tanh(softplus(input)); Misra 2019."""
     return apply("mish", input)
 
 
@@ -109,12 +109,12 @@ def softsign(input: TensorLike) -> Value:
 
 
 def hardsigmoid(input: TensorLike, inplace: bool = False) -> Value:
-    """(input + 3) / 6 clamped to [0, 1]; the gradient at both limits is 0."""
+    """(input + 3) / 6 clamped to [0, 1]; as in PyTorch, the gradient at both limits is 0."""
     return apply("hardsigmoid", input)
 
 
 def hardswish(input: TensorLike, inplace: bool = False) -> Value:
-    """input * hardsigmoid(input)."""
+    """input * hardsigmoid(input); Howard et al. 2019."""
     return apply("hardswish", input)
 
 
@@ -141,8 +141,8 @@ def glu(input: TensorLike, dim: int = -1) -> Value:
 
 
 def prelu(input: TensorLike, weight: TensorLike) -> Value:
-    """input if positive, otherwise weight * input; weight: one number, or one for each channel of [N, C, ...]. He et
-    al. 2015."""
+    """input if positive, otherwise weight * input; He et al. 2015. weight: [1] or a scalar, or [C] for input
+    [N, C, ...]."""
     x, w = as_value(input), as_value(weight)
     channels = x.shape[1] if x.ndim > 1 else 1
     if w.shape not in ((), (1,), (channels,)):

@@ -1,4 +1,4 @@
-"""Names of torch and torch.nn.functional that are not here, and what to use in their place."""
+"""Names of torch and torch.nn.functional that `functional` lacks, and what to use instead."""
 
 from __future__ import annotations
 

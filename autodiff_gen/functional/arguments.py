@@ -16,7 +16,7 @@ from ..ir.types import Dim, normalise_axes, plain
 
 
 class SupportsArray(Protocol):
-    """Converts to an array of NumPy: parameters of a module, tensors of PyTorch, numbers of NumPy."""
+    """An object that NumPy converts to an array: a parameter of a module, a tensor of PyTorch, a number of NumPy."""
 
     def __array__(self, *args: Any, **options: Any) -> Any: ...
 
@@ -27,7 +27,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def torch_lacks(**defaults: Any) -> Callable[[_F], _F]:
-    """Reject PyTorch's arguments that a function does not support, unless they have PyTorch's default values."""
+    """A decorator for a function that lacks some of PyTorch's arguments: they may be given by name with PyTorch's
+    default values; other values raise ShapeError."""
 
     def wrap(f: _F) -> _F:
         @functools.wraps(f)
@@ -46,7 +47,7 @@ def torch_lacks(**defaults: Any) -> Callable[[_F], _F]:
 
 
 def loss_function(f: _F) -> _F:
-    """Values that the function computes belong to the loss."""
+    """A decorator: the values that the function computes belong to the loss, for comments in the generated code."""
 
     @functools.wraps(f)
     def inside(*args: Any, **kwargs: Any) -> Any:
@@ -57,7 +58,7 @@ def loss_function(f: _F) -> _F:
 
 
 def as_value(x: TensorLike) -> Value:
-    """x, a graph value, array or number, as a graph value. Raises ShapeError for anything else."""
+    """x, a graph value, array, number or batch extent, as a graph value. Raises ShapeError for anything else."""
     if isinstance(x, Value):
         return x
     if isinstance(x, int | float):
@@ -78,7 +79,7 @@ def shape_error(name: str, values: Sequence[Value], rule: str) -> ShapeError:
 
 
 def list_of(name: str, x: Value, what: str, given: Any) -> tuple[Any, ...]:
-    """One or several whole numbers, or the batch extent, as a tuple. Raises ShapeError for anything else."""
+    """One or several whole numbers or batch extents, as a tuple. Raises ShapeError for anything else."""
     items = tuple(given) if isinstance(given, Sequence) and not isinstance(given, str) else (given,)
     numbers = tuple(map(plain, items))
     if not all(isinstance(k, int | Dim) and not isinstance(k, bool) for k in numbers):

@@ -41,9 +41,9 @@ def scaled_dot_product_attention(
     al. 2017.
 
     Leading axes broadcast. attn_mask [..., L, S]: a bool mask is True for keys that participate; a float mask is added
-    to the scores and is -inf for keys that do not. is_causal: key j participates for query i if j <= i. A query without
-    participating keys gives zeros. scale: 1 / sqrt(E) by default. dropout_p: F.dropout of the weights; unlike in
-    PyTorch, not in evaluation.
+    to the scores, and is -inf for keys that do not participate. is_causal: key j participates for query i if j <= i. A
+    query without participating keys gives zeros. scale: 1 / sqrt(E) by default. dropout_p: F.dropout of the weights,
+    which, unlike PyTorch's, is the identity in evaluation mode.
     """
     q, k, v = as_value(query), as_value(key), as_value(value)
     name = "scaled_dot_product_attention"
@@ -66,8 +66,8 @@ def causal(queries: Any, keys: Any) -> Value:
 
 
 def split_mask(name: str, mask: Value) -> tuple[Value | None, Value | None]:
-    """(bool mask of participating keys, term that is added to the scores) of a bool or float mask; either is None if it
-    has no effect. A constant float mask is split at build time."""
+    """(bool mask of participating keys, term that is added to the scores) of a bool or float mask. Either is None if it
+    is known to have no effect. A constant float mask is split at build time."""
     if mask.dtype.kind == "b":
         return mask, None
     if mask.dtype.kind != "f":
@@ -114,7 +114,7 @@ def weights(
 
 
 def _every_row_has_a_key(allowed: Value) -> bool:
-    """Whether each query provably has an allowed key."""
+    """Whether it is known at build time that each query has an allowed key."""
     if allowed.node.op is CONST:
         return bool(allowed.node.attrs["value"].any(axis=-1).all())
     if not isinstance(allowed.node.op.lower, Elementwise) or not all(

@@ -29,14 +29,16 @@ def batch_norm(
     momentum: Any = 0.1,
     eps: float = 1e-5,
 ) -> Value:
-    """Ioffe and Szegedy 2015, as torch.nn.functional.batch_norm: input [N, C, ...] standardised per channel, then *
-    weight[C] + bias[C].
+    """Ioffe and Szegedy 2015, as torch.nn.functional.batch_norm: (input - mean) / sqrt(variance + eps) for each channel
+    of input [N, C, ...], then * weight[C] + bias[C].
 
-    training=True: in training mode, the mean and biased variance of the batch are used, and running_mean and
-    running_var (buffers) are updated to (1 - momentum) * old + momentum * new with the mean and the unbiased variance;
-    in evaluation mode, the running statistics are used. training=False: the running statistics are always used; without
-    them, the statistics of the batch. A channel needs more than one value: if that depends on n, the generated function
-    rejects n = 1.
+    training=True: in training mode, the mean and the biased variance of the batch are used. The buffers running_mean[C]
+    and running_var[C] are updated to (1 - momentum) * old + momentum * new, new being the mean and the unbiased
+    variance. In evaluation mode, the running statistics are used. training=False: the running statistics are used in
+    both modes. Without running statistics, the statistics of the batch are used in both modes.
+
+    The statistics of a batch need more than one value per channel: if that depends on n, the generated function rejects
+    n = 1.
     """
     x = as_value(input)
     if momentum is None:
@@ -73,11 +75,11 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Value:
-    """Ulyanov et al. 2016: each channel of each sample of input [N, C, ...] standardised over its spatial axes, then *
-    weight[C] + bias[C].
+    """Ulyanov et al. 2016: (input - mean) / sqrt(variance + eps) for each channel of each sample of input [N, C, ...],
+    then * weight[C] + bias[C].
 
-    Running statistics, if given, are means over the samples; with use_input_stats they are updated in training mode as
-    in batch_norm, and used in evaluation mode.
+    Running statistics [C], if given, are averages of the samples' statistics. With use_input_stats they are updated in
+    training mode as in batch_norm, and used in evaluation mode; without it they are used in both modes.
     """
     x = as_value(input)
     channels = _channels("instance_norm", x, 3)

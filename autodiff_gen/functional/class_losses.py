@@ -49,8 +49,9 @@ def class_weights(name: str, x: Value, weight: TensorLike) -> Value:
 
 
 class _Chosen:
-    """The selection by a target of class indices: `index`, which is always in range; `ignored`, the mask of ignored
-    targets (None: no target is); `weight` of each sample (None: 1 for all); `table`, the weights of the classes."""
+    """A target of class indices. `index`: the target, with 0 instead of an ignore_index that is out of range;
+    `ignored`: the mask of ignored targets (None: no target is ignored); `weight`: the weight of each sample (None: 1
+    for all); `table`: the weights of the classes."""
 
     def __init__(self, name: str, x: Value, t: Value, weight: Any, ignore_index: int) -> None:
         ignore_index = plain(ignore_index)
@@ -73,12 +74,12 @@ class _Chosen:
             self.weight = counts if self.weight is None else where(self.ignored, 0.0, self.weight)
 
     def pick(self, x: Value) -> Value:
-        """x[..., target]; a finite number where the target is ignored."""
+        """x[..., target]; some element of x[...] where the target is ignored."""
         return with_role(pick(x, self.index), "of_target")
 
     def with_derivative(self, losses: Value, scores: Value, reduction: str = "none") -> Value:
-        """The negative logarithms [N, ...] of softmax(scores) at the targets, or their reduction, with the derivative
-        in closed form. scores: f32[N, C, ...] or [C]."""
+        """`losses`, with their derivative with respect to the scores in closed form. losses: -log(softmax(scores)) at
+        the targets, [N, ...], or their reduction; scores: f32[N, C, ...] or [C]."""
         rows = self.index.shape
 
         def derivative(d: Value) -> Value:
@@ -105,7 +106,7 @@ class _Chosen:
 
 
 def _number(extent: Size) -> Any:
-    """An extent as a number: that at run time, if it follows the batch."""
+    """An extent as a number; the run-time extent, as a value, if it follows the batch."""
     return apply("extent", extent=extent) if isinstance(extent, Dim) else extent
 
 
@@ -135,11 +136,11 @@ def nll_loss(
     ignore_index: int = -100,
     reduction: str = "mean",
 ) -> Value:
-    """The negative log-probability of the target class.
+    """The negative log-probability of the target class, as torch.nn.functional.nll_loss.
 
     input: f32[N, C], [N, C, ...] or [C] log-probabilities; target: integer [N], [N, ...] or a scalar. `weight`: f32[C],
-    the weights of the classes, also in the mean. Targets equal to `ignore_index` are ignored; the generated function
-    rejects other targets outside 0 to C-1.
+    the weights of the classes; the mean is weighted too. Targets equal to `ignore_index` are ignored; the generated
+    function rejects other targets outside 0 to C - 1.
     """
     x, t = as_value(input), as_value(target)
     scores = _scores_of(x)
@@ -168,11 +169,12 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Value:
-    """Cross-entropy of softmax(input) and `target`.
+    """Cross-entropy of softmax(input) and `target`, as torch.nn.functional.cross_entropy.
 
     input: f32[N, C], [N, C, ...] or [C] scores; target: integer class indices as for nll_loss, or probabilities of the
     input's shape. `weight` and `ignore_index` as for nll_loss; with probabilities there is no ignore_index, and the
-    mean is not weighted. `label_smoothing`: the share of a uniform distribution that is mixed into the target.
+    mean is not weighted. `label_smoothing`: the share of a uniform distribution that is mixed into the target
+    (Szegedy et al. 2016).
     """
     name = "cross_entropy"
     x, t = as_value(input), as_value(target)

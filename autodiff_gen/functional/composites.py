@@ -1,4 +1,4 @@
-"""Functions of torch that a few others make up."""
+"""Functions of torch that are composed of a few others."""
 
 from __future__ import annotations
 
@@ -66,29 +66,29 @@ __all__ = [
 
 
 def ceil(input: TensorLike) -> Value:
-    """The next integer that is not smaller."""
+    """The smallest integer that is at least the input."""
     return neg(floor(neg(input)))
 
 
 def trunc(input: TensorLike) -> Value:
-    """The input without its fraction."""
+    """The input without its fraction, rounded towards 0."""
     x = as_value(input)
     return where(x < 0.0, neg(floor(neg(x))), floor(x))
 
 
 def floor_divide(input: TensorLike, other: TensorLike) -> Value:
-    """floor(input / other), of floats."""
+    """floor(input / other); floats only."""
     return floor(div(input, other))
 
 
 def remainder(input: TensorLike, other: TensorLike) -> Value:
-    """input - other * floor(input / other): of the sign of `other`, in floats."""
+    """input - other * floor(input / other), with the sign of `other`; floats only."""
     x, y = as_value(input), as_value(other)
     return x - y * floor(x / y)
 
 
 def fmod(input: TensorLike, other: TensorLike) -> Value:
-    """input - other * trunc(input / other): of the sign of `input`, in floats."""
+    """input - other * trunc(input / other), with the sign of `input`; floats only."""
     x, y = as_value(input), as_value(other)
     return x - y * trunc(x / y)
 
@@ -119,25 +119,25 @@ def atan(input: TensorLike) -> Value:
 
 
 def _cosine_of(sine: Value) -> Value:
-    """sqrt(1 - sine^2), of two roots: their product has an infinite gradient at 1 and -1, not NaN."""
+    """sqrt(1 - sine^2) as a product of two roots, whose gradient at 1 and -1 is infinite and not NaN."""
     y: Value = sqrt(1.0 - sine) * sqrt(1.0 + sine)
     return y
 
 
 def asin(input: TensorLike) -> Value:
-    """The angle whose sine is the input, between -pi/2 and pi/2; of numbers between -1 and 1."""
+    """The angle between -pi/2 and pi/2 whose sine is the input, a number from -1 to 1."""
     x = as_value(input)
     return atan2(x, _cosine_of(x))
 
 
 def acos(input: TensorLike) -> Value:
-    """The angle whose cosine is the input, between 0 and pi; of numbers between -1 and 1."""
+    """The angle between 0 and pi whose cosine is the input, a number from -1 to 1."""
     x = as_value(input)
     return atan2(_cosine_of(x), x)
 
 
 def sinh(input: TensorLike) -> Value:
-    """(exp(input) - exp(-input)) / 2, exact near 0 too."""
+    """(exp(input) - exp(-input)) / 2, accurate near 0 too."""
     x = as_value(input)
     return (expm1(x) - expm1(neg(x))) * 0.5
 
@@ -149,10 +149,10 @@ def cosh(input: TensorLike) -> Value:
 
 
 def asinh(input: TensorLike) -> Value:
-    """log(input + sqrt(input^2 + 1)), exact near 0 too."""
+    """log(input + sqrt(input^2 + 1)), accurate near 0 too."""
     x = as_value(input)
     negative = x < 0.0
-    size = where(negative, neg(x), x)  # whose gradient at 0 is 1, not the gradient of abs
+    size = where(negative, neg(x), x)  # |x|, with the gradient 1 at 0; the gradient of abs is 0 there
     result = log1p(size + square(size) / (1.0 + sqrt(square(size) + 1.0)))
     return where(negative, neg(result), result)
 
@@ -164,13 +164,13 @@ def acosh(input: TensorLike) -> Value:
 
 
 def atanh(input: TensorLike) -> Value:
-    """log((1 + input) / (1 - input)) / 2, of numbers between -1 and 1; exact near 0 too."""
+    """log((1 + input) / (1 - input)) / 2, of numbers between -1 and 1; accurate near 0 too."""
     x = as_value(input)
     return (log1p(x) - log1p(neg(x))) * 0.5
 
 
 def erfc(input: TensorLike) -> Value:
-    """1 - erf(input), to the digits of 1."""
+    """1 - erf(input), with an absolute error of the order of 1e-7: small results lose digits that PyTorch's keep."""
     return 1.0 - erf(input)
 
 
@@ -180,14 +180,14 @@ def hypot(input: TensorLike, other: TensorLike) -> Value:
 
 
 def copysign(input: TensorLike, other: TensorLike) -> Value:
-    """|input| with the sign of other; -0.0 is negative."""
+    """|input| with the sign of `other`; -0.0 is negative."""
     size, sign = abs(input), as_value(other)
     negative = logical_or(lt(sign, 0.0), lt(div(1.0, sign), 0.0))
     return where(negative, neg(size), size)
 
 
 def logaddexp(input: TensorLike, other: TensorLike) -> Value:
-    """log(exp(input) + exp(other)), without overflow; of finite numbers."""
+    """log(exp(input) + exp(other)) of finite numbers, without overflow."""
     x, y = as_value(input), as_value(other)
     difference = x - y
     greater = gt(difference, 0.0)  # both forms have the same derivatives where x = y
@@ -238,7 +238,7 @@ def swapaxes(input: TensorLike, axis0: int, axis1: int) -> Value:
 
 
 def movedim(input: TensorLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Value:
-    """The axes `source` moved to the places `destination`, the others in their order; a view."""
+    """The axes `source` moved to the positions `destination`; the other axes keep their order. A view."""
     x, name = as_value(input), "movedim"
     given, places = (
         [d % x.ndim if -x.ndim <= d < x.ndim else x.ndim for d in list_of(name, x, what, dims)]

@@ -28,9 +28,9 @@ def scan(
     """A loop over the first axis of `xs`, as jax.lax.scan: carry, y = f(carry, x) for each x = xs[t].
 
     The initial carry is `init`; its shapes and dtypes do not change. Returns (the final carry, ys), where ys[t] is the
-    y of time t. Carry, x and y are values, tuples, lists or dicts of them, or None; without xs, `length` is the number
-    of iterations. `reverse`: t runs from the end. f is called once, to trace it: the generated C is one loop, whatever
-    its length. Raises ShapeError.
+    y of time t. Carry, x and y are values, tuples, lists or dicts of them, or None. The first axis of xs cannot be the
+    batch; without xs, `length` is the number of iterations. `reverse`: t runs from the end. f is called once, to trace
+    it, and the generated C is one loop. Raises ShapeError.
     """
     first, given = (
         [as_value(v) for v in tree_leaves("scan", init)],

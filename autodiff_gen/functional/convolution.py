@@ -1,4 +1,4 @@
-"""Convolution, as in torch.nn.functional: images [N, C, H, W], weights [out, in / groups, kh, kw]."""
+"""Convolution, as in torch.nn.functional, of images [N, C, H, W] or [C, H, W]; [N, C, L] or [C, L] for one axis."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def conv1d(
     dilation: Numbers = 1,
     groups: int = 1,
 ) -> Value:
-    """[N, in, L], [out, in / groups, k] -> [N, out, windows]; otherwise as conv2d."""
+    """[N, in, L], [out, in / groups, k] -> [N, out, windows]: conv2d along one axis."""
     return _convolved("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
 
 
@@ -40,7 +40,8 @@ def conv2d(
     groups: int = 1,
 ) -> Value:
     """[N, in, H, W], [out, in / groups, kh, kw] -> [N, out, rows, columns]: the sum over each window and the group's
-    channels, plus bias[out]. padding: numbers, "valid" (0) or "same" (as many windows as pixels; stride 1)."""
+    channels, plus bias[out]. padding: numbers, "valid" (0), or "same" (as many windows as pixels), which needs
+    stride 1."""
     return _convolved("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
 
 
@@ -83,7 +84,7 @@ def conv_transpose1d(
     groups: int = 1,
     dilation: Numbers = 1,
 ) -> Value:
-    """[N, in, windows], [in, out / groups, k] -> [N, out, L]; otherwise as conv_transpose2d."""
+    """[N, in, windows], [in, out / groups, k] -> [N, out, L]: conv_transpose2d along one axis."""
     numbers = stride, padding, output_padding, dilation
     return _transposed("conv_transpose1d", 1, input, weight, bias, groups, *numbers)
 
@@ -130,7 +131,7 @@ def _transposed(
         )
     size, sides, beyond = [], [], []
     for count, k, s, d, p, extra in zip(x.size, kernel, strides, dilations, before, more, strict=True):
-        # output_padding reduces the crop after the last window; rows beyond a stride are zeros.
+        # output_padding first reduces the crop after the last window; a rest of a stride or more is added as zeros.
         beyond.append(extra - p if extra - p >= s else 0)
         size.append((count - 1) * s - 2 * p + d * (k - 1) + extra - beyond[-1] + 1)
         sides += [p, max(p - extra, 0)]

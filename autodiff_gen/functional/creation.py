@@ -24,8 +24,8 @@ __all__ = ["arange", "eye", "full", "full_like", "linspace", "ones", "ones_like"
 def arange(
     start: Any, end: TensorLike | None = None, step: Any = 1, *, dtype: str | DType | None = None
 ) -> Value:
-    """start, start + step, ... below `end`; arange(n) are 0 to n - 1, where n may be the batch, x.shape[0]. s32 if all
-    are whole numbers, otherwise f32."""
+    """start, start + step, ... up to but without `end`; arange(n) is 0 to n - 1, where n may be the batch, x.shape[0].
+    s32 (PyTorch: int64) if all arguments are whole numbers, otherwise f32."""
     first, last = (0, start) if end is None else (start, end)
     first, last, step = plain(first), plain(last), plain(step)
     if isinstance(last, Dim):
@@ -50,7 +50,7 @@ def arange(
 
 @torch_lacks(out=None, dtype=None, layout=None, device=None, requires_grad=False)
 def linspace(start: float, end: float, steps: int) -> Value:
-    """`steps` numbers from start to end, at equal distances."""
+    """f32[steps]: numbers from start to end, both included, at equal distances."""
     return constant(np.linspace(plain(start), plain(end), steps, dtype=np.float32))
 
 
@@ -66,7 +66,8 @@ def eye(n: Size, m: Size | None = None, *, dtype: str | DType = "f32") -> Value:
 
 @torch_lacks(out=None, layout=None, device=None, requires_grad=False)
 def full(size: Size | Sequence[Size], fill_value: TensorLike, *, dtype: str | DType | None = None) -> Value:
-    """A value of the shape `size`, whose elements are all the number fill_value."""
+    """A value of the shape `size` whose elements are all the number fill_value; f32 unless `dtype` is given, while
+    PyTorch derives the dtype from the number."""
     value = as_value(fill_value)
     shape = (size,) if isinstance(size, int | Dim) else tuple(size)
     return broadcast_to(value if dtype is None else constant(fill_value, dtype_of(dtype)), shape)
@@ -91,7 +92,7 @@ def ones(*size: Any, dtype: str | DType = "f32") -> Value:
 
 @torch_lacks(layout=None, device=None, requires_grad=False, memory_format=None)
 def full_like(input: TensorLike, fill_value: TensorLike, *, dtype: str | DType | None = None) -> Value:
-    """The same as full, with the input's shape and dtype."""
+    """full with the input's shape and dtype."""
     x = as_value(input)
     return full(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype)
 

@@ -36,10 +36,11 @@ def ctc_loss(
 ) -> Value:
     """Graves et al. 2006: the negative log-likelihood of label sequences, over all alignments.
 
-    log_probs: f32[T, N, C], or [T, C] for one sequence; targets: integers [N, S] ([S]), those after a sequence's length
-    any of 0 to C - 1; lengths: integers [N], or numbers for one sequence. "mean" divides by the target lengths first.
-    The gradient of log_probs is the gradient of the loss; PyTorch's is the same only after log_softmax.
-    zero_infinity: 0 in place of infinity for targets that are too long for their input.
+    log_probs: f32[T, N, C], or [T, C] for one sequence. targets: integers [N, S], or [S] for one sequence, from 0 to
+    C - 1 also after the end of a sequence; PyTorch's form with all targets concatenated is not supported. Lengths:
+    integers [N], or one number. "mean" divides each loss by the target length (at least 1) first. The gradient with
+    respect to log_probs is the derivative of the loss; PyTorch's agrees with it only after log_softmax. zero_infinity:
+    0 instead of infinity for targets that are too long for their input.
     """
     x, name = as_value(log_probs), "ctc_loss"
     t, given, wanted = (
@@ -78,7 +79,7 @@ def ctc_loss(
 
 
 def _log_sum(*values: Value) -> Value:
-    """log of the sum of exp of values of one shape."""
+    """log(sum of exp(v)), elementwise, over values of one shape."""
     largest = values[0]
     for v in values[1:]:
         largest = maximum(largest, v)
@@ -90,7 +91,8 @@ def _log_sum(*values: Value) -> Value:
 
 
 def _forward(x: Value, labels: Value, lengths: Value, blank: int) -> Value:
-    """log of the probabilities of all prefixes of the labels with blanks between them, [N, 2 S + 1], at the end."""
+    """The log-probabilities, at the end of each input, of all prefixes of the labels with blanks around them:
+    [N, 2 S + 1]."""
     times, n, _ = x.shape
     _, s = labels.shape
     assert isinstance(s, int)

@@ -18,7 +18,7 @@ __all__ = [
 
 @torch_lacks(dtype=None)
 def cumsum(input: TensorLike, dim: int) -> Value:
-    """Cumulative sums along `dim`, each including its element; of floats, with the input's shape."""
+    """y[k] = input[0] + ... + input[k] along `dim`, with the input's shape; floats only."""
     x = as_value(input)
     if x.ndim == 0:
         axis_of("cumsum", reshape(x, (1,)), dim)

@@ -29,10 +29,11 @@ def custom_gradient(
 def custom_gradient(
     result: Any, gradient: Any, inputs: Sequence[Any], input_gradients: Sequence[Any]
 ) -> Value | tuple[Value, ...]:
-    """`result`, whose gradient does not propagate through its computation, but becomes `input_gradients` of `inputs`.
+    """`result`, with a gradient that you define: it does not propagate through the computation of the result, but
+    contributes `input_gradients` to the gradients of `inputs`.
 
-    gradient: `gradient_of(result)`, from which input_gradients are computed; they have the shapes of the inputs.
-    Several results, given as a tuple with a tuple of gradients, are a tuple.
+    gradient: `gradient_of(result)`, from which input_gradients are computed; they have the shapes of the inputs. For
+    several results, give tuples of results and gradients; the function then returns a tuple.
 
         g = F.gradient_of(y)
         y = F.custom_gradient(y, g, [y], [F.clamp(g, -1.0, 1.0)])  # as y.register_hook(lambda g: g.clamp(-1, 1))
@@ -45,8 +46,8 @@ def custom_gradient(
 
 
 def with_derivative(result: Value, x: Value, derivative: Callable[[Value], Value]) -> Value:
-    """`result`, with its gradient with respect to x in closed form: `derivative` computes it from the gradient of the
-    result. Differentiating what computes the result of x would give the same, with more operations."""
+    """`result`, with its gradient with respect to x in closed form: `derivative` computes the gradient of x from the
+    gradient of the result. Differentiating the computation of the result would give the same with more operations."""
     gradient = gradient_of(result)
     with building(phase=BACKWARD):
         dx = derivative(gradient)

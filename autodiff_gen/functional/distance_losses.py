@@ -36,9 +36,10 @@ def cosine_embedding_loss(
     *,
     reduction: str = "mean",
 ) -> Value:
-    """1 - cos(input1, input2) where the target is 1, max(0, cos - margin) where it is -1.
+    """1 - cos where the target is 1, max(0, cos - margin) where it is -1, with the cosine of the angle between input1
+    and input2.
 
-    Inputs f32[N, D] with a target [N], or [D] with a scalar; the target is a float or signed integer.
+    Inputs f32[N, D] with a target [N], or [D] with a scalar; the target is a float or a signed integer.
     """
     name = "cosine_embedding_loss"
     a, b, t = as_value(input1), as_value(input2), as_value(target)

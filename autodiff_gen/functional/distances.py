@@ -24,7 +24,7 @@ def normalize(input: TensorLike, p: float = 2.0, dim: Dims = 1, eps: float = 1e-
 
 
 def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float = 1e-8) -> Value:
-    """The cosine of the angle between x1 and x2 along `dim`; both broadcast. A norm below eps counts as eps."""
+    """The cosine of the angle between x1 and x2 along `dim`, whose shapes broadcast. A norm below eps counts as eps."""
     a, b = _together("cosine_similarity", x1, x2)
     axis = axis_of("cosine_similarity", a, dim)
     eps = number_of("cosine_similarity", "eps", eps, 0.0)
@@ -39,15 +39,15 @@ def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float =
 def pairwise_distance(
     x1: TensorLike, x2: TensorLike, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Value:
-    """norm(x1 - x2 + eps, p) along the last axis, of [N, D] and [N, D], or shapes that broadcast. p as for F.norm."""
+    """norm(x1 - x2 + eps, p) along the last axis, [N, D], [N, D] -> [N]; other shapes broadcast. p as for F.norm."""
     a, b = _together("pairwise_distance", x1, x2)
     return norm(a - b + number_of("pairwise_distance", "eps", eps, 0.0), p, -1, keepdim)
 
 
 @torch_lacks(compute_mode="use_mm_for_euclid_dist_if_necessary")
 def cdist(x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Value:
-    """The distances of all rows of x1 [..., P, D] to all rows of x2 [..., R, D], [..., P, R], in the norm p (as for
-    F.norm). They are computed from differences, never from products; the gradient at 0 is 0."""
+    """The distance of each row of x1 [..., P, D] to each row of x2 [..., R, D] -> [..., P, R], in the norm p, as for
+    F.norm. It is computed from differences, never from products; the gradient at 0 is 0."""
     a, b = as_value(x1), as_value(x2)
     if min(a.ndim, b.ndim) < 2 or a.shape[-1] != b.shape[-1]:
         raise shape_error("cdist", [a, b], "needs [..., P, D] and [..., R, D] with the same D")

@@ -1,5 +1,5 @@
-"""Dropout with counter-based random masks, which are the same on device and host, and are recomputed in the backward
-pass instead of stored."""
+"""Dropout with counter-based random masks: device and host draw the same masks, and the backward pass recomputes them
+instead of reading stored ones."""
 
 from __future__ import annotations
 
@@ -28,28 +28,29 @@ _NOW = with_role(apply("add", _BEFORE, 1), "count")
 
 
 def random_step() -> Value:
-    """The number of training steps before this one, u32[]: the state "random.step" of every model with dropout. A
-    plain function that computes dropout takes it as an input."""
+    """The number of training steps before this one, u32[]: the state "random.step" of every model with random numbers.
+    An `ag.function(..., training=True)` with random numbers takes it as an input."""
     return _BEFORE
 
 
 def random_bits(shape: Shape, key: int) -> tuple[Value, dict[State, Value]]:
-    """32 random bits for each element in this step, u32 of `shape`, and the updates of states that they need."""
+    """32 random bits for each element in this step, u32 of `shape`, and the update of the step count."""
     return drawn_bits(shape, key), {_BEFORE.node.attrs["state"]: _NOW}
 
 
 def drawn_bits(shape: Shape, key: int | None) -> Value:
-    """32 random bits for each element in this step, u32 of `shape`; values that read them pass through `counted`."""
+    """32 random bits for each element in this step, u32 of `shape`; pass the values computed from them to `counted`.
+    key None: derived later from the position of the draw in the model."""
     return apply("rand_u32", _NOW, apply("iota", size=shape), key=key)
 
 
 def counted(x: Value) -> Value:
-    """x, which a training step that depends on it counts, so that the next one draws other bits."""
+    """x; a training step that computes x increments the step count, so that the next step has other bits."""
     return with_updates(x, {_BEFORE: _NOW})
 
 
 def checked_seed(name: str, x: Value, seed: Any) -> int | None:
-    """The seed as a key. Raises ShapeError, which names x, unless it is one or None."""
+    """The seed as a key, or None. Raises ShapeError, which names x, for a seed that is not a 32-bit whole number."""
     seed = plain(seed)
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32):
         raise shape_error(name, [x], f"seed={seed!r} must be a whole number from 0 to 2^32 - 1")
@@ -61,8 +62,9 @@ def dropout(input: TensorLike, p: float = 0.5, training: bool = True, *, seed: i
     """Srivastava et al. 2014: in training mode each element is 0 with probability p, otherwise divided by 1 - p; in
     evaluation mode the identity.
 
-    training=False: always the identity. Element i (row-major) of step k = 1, 2, ... is dropped if
-    rand_u32(key, k, i) < p * 2^32; the key is `seed`, by default the position among the model's dropouts.
+    training=False: the identity in both modes. Element i (row-major) of step k = 1, 2, ... is 0 if
+    rand_u32(key, k, i) < floor(p * 2^32). The key is `seed`; by default it is derived from the position of this draw
+    among the random draws of the model.
     """
     x = as_value(input)
     return _dropped("dropout", x, x.shape, p, training, seed)

@@ -20,9 +20,9 @@ __all__ = ["einsum"]
 
 def einsum(equation: str, *operands: TensorLike | Sequence[TensorLike]) -> Value:
     """The product of operands whose axes are named by letters, summed over the letters that are not in the result:
-    "ij,jk->ik". Without "->" the result has the letters that occur once, in alphabetical order. An Ellipsis names all
-    other axes. More than two operands are multiplied from left to right.
-    A letter that occurs twice in an operand names its diagonal. Raises ShapeError.
+    "ij,jk->ik", as torch.einsum. Without "->" the result has the axes of an Ellipsis, then the letters that occur once,
+    in alphabetical order. "..." names all other axes of an operand. A letter that occurs twice in an operand names its
+    diagonal. More than two operands are multiplied from left to right. Raises ShapeError.
     """
     given: Sequence[Any] = operands
     values = [as_value(v) for v in (given[0] if _is_list(given) else given)]
@@ -92,7 +92,7 @@ def _parsed(equation: str, values: Sequence[Value]) -> tuple[list[str], str]:
 def _without_ellipsis(
     terms: Sequence[str], out: str | None, values: Sequence[Value]
 ) -> tuple[list[str], str]:
-    """Terms and result with letters in place of each Ellipsis, the last ones for the last axes."""
+    """Terms and result with letters instead of each Ellipsis; a shorter Ellipsis gets the last of the letters."""
     used = "".join(terms)
     counts = [max(v.ndim - len(t) + 3, 0) if "..." in t else 0 for t, v in zip(terms, values, strict=True)]
     letters = "".join([c for c in string.ascii_letters if c not in used][: max(counts)])

@@ -138,7 +138,7 @@ def floor(input: TensorLike) -> Value:
 
 @torch_lacks(decimals=0)
 def round(input: TensorLike) -> Value:
-    """The nearest integer; ties to even."""
+    """The nearest integer, as a float; ties to even."""
     return apply("round", input)
 
 
@@ -156,7 +156,7 @@ def cos(input: TensorLike) -> Value:
 
 
 def atan2(input: TensorLike, other: TensorLike) -> Value:
-    """The angle of the point (other, input), of coordinates x and y, from the x axis, between -pi and pi."""
+    """The angle from the x axis, between -pi and pi, of the point with x = other and y = input."""
     return apply("atan2", input, other)
 
 
@@ -188,9 +188,11 @@ def minimum(input: TensorLike, other: TensorLike) -> Value:
 
 
 def clamp(input: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Value:
-    """input between min and max, numbers or tensors that broadcast, or None; max where min > max. The gradient of input
-    is 1 between the limits and 0 beyond. At a limit that is a number it is 0; at a limit that is a tensor, input and
-    limit get half each. PyTorch does the same from 2.14 on; before, input got all of it."""
+    """input between min and max, which are numbers, tensors that broadcast, or None; max where min > max.
+
+    The gradient of input is 1 between the limits and 0 beyond them. At a limit that is a number it is 0. At a limit
+    that is a tensor, input and limit get half each. PyTorch does the same from 2.14 on; before, input got all of it.
+    """
     x, min, max = as_value(input), plain(min), plain(max)
     if x.type.quantization is not None:
         raise shape_error("clamp", [x], conversion(x.type))
@@ -216,7 +218,8 @@ def clamp(input: TensorLike, min: TensorLike | None = None, max: TensorLike | No
 
 
 def _clamp_to_tensors(x: Value, min: Any, max: Any) -> Value:
-    """The maximum with min, then the minimum with max, and their gradients; NaN in a limit is the result."""
+    """clamp with a limit that is a tensor: the maximum with min, then the minimum with max; NaN in a limit is the
+    result."""
     low, high = (b if b is None or isinstance(b, int | float) else as_value(b) for b in (min, max))
     values = [v for v in (x, low, high) if isinstance(v, Value)]
     try:
@@ -230,7 +233,7 @@ def _clamp_to_tensors(x: Value, min: Any, max: Any) -> Value:
     y = y if high is None else minimum(y, high)
     if low is None or high is None:
         return y
-    # One number is both limits: no gradient is divided.
+    # Where both limits are equal, each element belongs to one of the three values: no gradient is divided.
     alone = apply("where", x < low, low, apply("where", x > high, high, x))
     return apply("where", apply("eq", low, high), alone, y)
 
@@ -276,7 +279,7 @@ def logical_xor(input: TensorLike, other: TensorLike) -> Value:
 
 
 def masked_fill(input: TensorLike, mask: TensorLike, value: TensorLike) -> Value:
-    """The number `value` where the mask is True, input elsewhere; the mask broadcasts to the input."""
+    """The number `value` where the bool mask is True, input elsewhere; the mask broadcasts to the input."""
     x, m = as_value(input), as_value(mask)
     y = apply("where", m, value, x)
     if y.shape != x.shape:
@@ -285,7 +288,7 @@ def masked_fill(input: TensorLike, mask: TensorLike, value: TensorLike) -> Value
 
 
 def where(condition: TensorLike, input: TensorLike, other: TensorLike) -> Value:
-    """input where the mask `condition` is True, other elsewhere."""
+    """input where the bool mask `condition` is True, other elsewhere; all shapes broadcast."""
     return apply("where", condition, input, other)
 
 

@@ -1,4 +1,4 @@
-"""The gamma function: its logarithm and the derivative of that, as losses of distributions have them."""
+"""The logarithm of the gamma function and its derivative, for losses of distributions."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ SERIES = (1 / 12, -1 / 360, 1 / 1260)  # Bernoulli numbers / (2k (2k - 1)): Abra
 
 
 def lgamma(input: TensorLike) -> Value:
-    """log |gamma(input)|, elementwise: Stirling's series of x + 8, and gamma(x + 1) = x gamma(x); below 1/2 by gamma(x)
-    gamma(1 - x) = pi / sin(pi x). The error is absolute where the value is near 0, at 1 and 2."""
+    """log |gamma(input)|, elementwise, of floats. From 8 on by Stirling's series; from 1/2 to 8 by the series at x + 8
+    and gamma(x + 1) = x gamma(x); below 1/2 by gamma(x) gamma(1 - x) = pi / sin(pi x). Near the zeros at 1 and 2 only
+    the absolute error is small."""
     x = as_value(input)
     if x.dtype.kind != "f":
         raise shape_error("lgamma", [x], f"the input must be a float, not {x.dtype}; convert with F.to first")
@@ -35,7 +36,7 @@ def lgamma(input: TensorLike) -> Value:
     tail = r * (SERIES[0] + q * (SERIES[1] + q * SERIES[2]))
     value = (s - 0.5) * log(s) - s + 0.5 * math.log(2.0 * math.pi) + tail
     value = value - where(small, log(product), 0.0)
-    distance = where(reflects, x - round(x), 0.5)  # of the nearest pole, exact
+    distance = where(reflects, x - round(x), 0.5)  # from the nearest pole, exact
     sine = sin(math.pi * where(lt(distance, 0.0), neg(distance), distance))
     return where(reflects, math.log(math.pi) - log(sine) - value, value)
 

@@ -25,8 +25,9 @@ __all__ = ["getitem"]
 
 
 def getitem(input: TensorLike, key: TensorLike) -> Value:
-    """input[key]: whole numbers, slices (with negative steps too), None and an Ellipsis; and integers in lists, arrays
-    or graph values, one for an axis, or one for each of several successive axes; negative ones count from the end."""
+    """input[key], as in PyTorch; slices may have negative steps too. key: whole numbers, slices, None, an Ellipsis, and
+    lists, arrays or graph values of integers for one axis or for several successive axes. A constant bool mask may
+    select along one axis. Negative integers count from the end."""
     x = as_value(input)
     name = "getitem"
     keys = [_array(k) for k in (key if isinstance(key, tuple) else [key])]
@@ -66,7 +67,7 @@ def getitem(input: TensorLike, key: TensorLike) -> Value:
 
 
 def _cut_batch(name: str, x: Value, keys: list[Any]) -> tuple[Value, list[Any]]:
-    """The value after cuts between the batches of an axis [c n], whose limits are multiples of n; the other keys."""
+    """The value after slices of an axis [c n] whose limits are multiples of the batch n; the keys that are left."""
     axis, left = 0, []
     for k in keys:
         d = x.shape[axis] if k is not None else 0
@@ -82,7 +83,7 @@ def _cut_batch(name: str, x: Value, keys: list[Any]) -> tuple[Value, list[Any]]:
 
 
 def _array(key: Any) -> Any:
-    """A list or an array of integers or truth values as an array; all else as it is."""
+    """A list or an array of integers or bools as an array; any other key as it is."""
     if isinstance(key, Value | slice | EllipsisType | str) or key is None or np.ndim(key) == 0:
         return key
     array = np.asarray(key)
@@ -97,7 +98,7 @@ def _is_index(key: Any) -> bool:
 
 
 def _positive(name: str, x: Value, axis: int, array: Any) -> Value:
-    """A constant index: from a mask, or with negative numbers counted from the end."""
+    """A mask, or an array whose negative numbers count from the end, as a constant index of numbers from 0 on."""
     d = extent_of(name, x, axis)
     if array.dtype.kind == "b":
         if array.shape != (d,) or not array.any():
@@ -109,7 +110,7 @@ def _positive(name: str, x: Value, axis: int, array: Any) -> Value:
 
 
 def _equally_spaced(i: Value) -> tuple[int, int, int] | None:
-    """Extent, start and step of the slice that a constant index is."""
+    """Extent, start and step of the slice that equals a constant index; None if there is none."""
     if i.node.op is not CONST or i.ndim != 1:
         return None
     array = i.node.attrs["value"].astype(np.int64)
@@ -118,7 +119,7 @@ def _equally_spaced(i: Value) -> tuple[int, int, int] | None:
 
 
 def _along(name: str, x: Value, axis: int, key: Any) -> tuple[int, int, int]:
-    """Extent, start and step of one axis' key."""
+    """Extent, start and step of the slice that an integer or slice key selects along an axis."""
     in_array = getattr(key, "shape", ()) != ()
     if in_array or isinstance(key, bool) or not (isinstance(key, slice) or hasattr(key, "__index__")):
         raise shape_error(

@@ -1,9 +1,8 @@
 """The range of indices.
 
-An index is valid for certain where its range says so (ir/index_ranges.py): a constant, indices from F.max or F.topk, a
-label that is clamped. The generated function checks any other index that is computed of inputs, before it changes
-anything. An index that depends on parameters or on products is clamped to the valid range, where PyTorch would raise an
-error.
+Some indices are known to be valid (ir/index_ranges.py): constants, indices from F.max or F.topk, clamped labels. The
+generated function checks any other index that is computed from inputs, before it changes anything. An index that
+depends on parameters or on products is clamped to the valid range, or rejected by F.pick; PyTorch would raise an error.
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ from .elementwise import ge, lt, where
 
 
 def index_source(i: Value) -> Value:
-    """The value that an index is a view, a conversion, or a loop's element of."""
+    """The value from which an index follows by views, conversions, range checks and the selection of a loop's
+    element."""
     while True:
         lower = i.node.op.lower
         converts = isinstance(lower, Elementwise) and lower.converts and i.dtype is s32
@@ -34,7 +34,8 @@ def index_source(i: Value) -> Value:
 
 
 def is_below_batch(i: Value, extent: Dim) -> bool:
-    """Whether an index is below an extent that follows the batch: it follows the batch too."""
+    """Whether an index is known to be below an extent that follows the batch, because it comes from an iota or from an
+    argmax of that extent."""
     source = index_source(i)
     lower = source.node.op.lower
     if isinstance(lower, Iota):
@@ -50,8 +51,8 @@ def is_constant(i: Value) -> bool:
 
 
 def checked(name: str, x: Value, i: Value, extent: Size, low: int = 0) -> Value | None:
-    """An index of x, from `low` to below `extent`, marked so that the generated function checks it if its range does
-    not say that it is valid; None where nothing can check it. Raises ShapeError for a constant that is out of range."""
+    """An index of x from `low` to extent - 1. If it is not known to be valid, it is marked so that the generated
+    function checks it; None if nothing can check it. Raises ShapeError for a constant that is out of range."""
     if isinstance(extent, Dim):
         return i if is_below_batch(i, extent) else None
     least, most = range_of(i)
@@ -66,8 +67,8 @@ def checked(name: str, x: Value, i: Value, extent: Size, low: int = 0) -> Value 
 
 
 def _before_loops(i: Value) -> Value | None:
-    """An index as it is outside of loops, for all their iterations: computed of the whole sequence, as it is of an
-    element of it. None where it depends on more."""
+    """The values of an index in all iterations of the loops around it, computed from the whole sequence as the index is
+    computed from an element. None if the index depends on anything else in a loop."""
     nodes = topological([i])
     inner = [n.results[0] for n in nodes if n.op is INPUT and n.attrs.get("inner")]
     if not inner:
@@ -75,9 +76,7 @@ def _before_loops(i: Value) -> Value | None:
     element, source = inner[0], inner[0].node.attrs.get("source")
     readers = users(nodes)
     while len(readers.get(element, ())) == 1 and isinstance(readers[element][0].op.lower, View):
-        element = readers[element][0].results[
-            0
-        ]  # a view of an element has no number that the sequence has not
+        element = readers[element][0].results[0]  # a view: its numbers are in the sequence too
     if len(inner) > 1 or source is None or computed_of(i, element) is None:
         return None
     of_sequence = {element: source}
@@ -104,7 +103,7 @@ def needs_integers(name: str, x: Value, i: Value) -> None:
 
 
 def known_index(name: str, x: Value, i: Value) -> Value:
-    """An index of x's last axis. Raises ShapeError for a computed one that nothing checks."""
+    """An index of x's last axis, checked if necessary. Raises ShapeError if nothing can check it."""
     extent = x.shape[-1]
     found = checked(name, x, i, extent)
     if found is not None:
@@ -120,7 +119,7 @@ def known_index(name: str, x: Value, i: Value) -> Value:
 
 
 def in_range(name: str, x: Value, index: TensorLike, extent: int) -> Value:
-    """The index, in its range for certain, checked or clamped."""
+    """The index, which is known to be in range, is checked, or is clamped."""
     i = index if isinstance(index, Value) else constant(index)
     needs_integers(name, x, i)
     found = checked(name, x, i, extent)
@@ -128,7 +127,7 @@ def in_range(name: str, x: Value, index: TensorLike, extent: int) -> Value:
 
 
 def from_end(name: str, x: Value, index: TensorLike, extent: int) -> Value:
-    """As `in_range`; a negative index counts from the end."""
+    """`in_range` of an index whose negative numbers count from the end."""
     i = index if isinstance(index, Value) else constant(index)
     needs_integers(name, x, i)
     if range_of(i)[0] >= 0:

@@ -1,4 +1,4 @@
-"""Selection of elements by indices, which index_limits.py holds to their range."""
+"""Selection of elements by indices; index_limits.py says how their range is checked."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ __all__ = [
 
 
 def pick(input: TensorLike, index: TensorLike) -> Value:
-    """input[..., index[...]]: one element of the last axis for each index, as torch.gather with one index.
+    """y[i, j] = input[i, j, index[i, j]]: [..., C], [...] -> [...], as torch.gather with one index.
 
-    The generated function checks an index that is computed of inputs; one that depends on parameters is rejected,
-    because nothing would check it.
+    The generated function checks an index that is computed from inputs. Raises ShapeError for an index that depends on
+    parameters, because nothing would check it.
     """
     x, i = as_value(input), as_value(index)
     y = apply("pick", x, i)
@@ -40,7 +40,7 @@ def pick(input: TensorLike, index: TensorLike) -> Value:
 
 
 def diagonal(input: TensorLike, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
-    """The elements [i, i + offset] of two axes, as the last axis of the result; a view, unless both axes are the
+    """The elements [i, i + offset] of two axes, as the last axis of the result; a view, unless both axes follow the
     batch."""
     x, name = as_value(input), "diagonal"
     first, second, k = (
@@ -79,8 +79,8 @@ def _cut_to(name: str, x: Value, values: list[Value], shape: Shape, dim: int | N
 
 @torch_lacks(sparse_grad=False)
 def gather(input: TensorLike, dim: int, index: TensorLike) -> Value:
-    """y[i, j, k] = input[i, index[i, j, k], k] for dim=1; along other axes the index may be shorter than the
-    input."""
+    """y[i, j, k] = input[i, index[i, j, k], k] for dim=1. The result has the index's shape, which may be shorter than
+    the input's along other axes."""
     x = as_value(input)
     axis = axis_of("gather", x, dim)
     i = in_range("gather", x, index, extent_of("gather", x, axis))
@@ -90,8 +90,8 @@ def gather(input: TensorLike, dim: int, index: TensorLike) -> Value:
 
 
 def take_along_dim(input: TensorLike, indices: TensorLike, dim: int | None = None) -> Value:
-    """gather, with the other axes of input and indices broadcast, and with negative indices, which count from the end;
-    both are flattened if dim is None, and no index may be negative then, as in PyTorch."""
+    """gather, in which the other axes of input and indices broadcast, and negative indices count from the end. Without
+    dim, both are flattened, and negative indices are rejected, as in PyTorch."""
     x, name = as_value(input), "take_along_dim"
     i = indices if isinstance(indices, Value) else constant(indices)
     if dim is None:
@@ -110,7 +110,7 @@ def take_along_dim(input: TensorLike, indices: TensorLike, dim: int | None = Non
 
 
 def index_select(input: TensorLike, dim: int, index: TensorLike) -> Value:
-    """The slices of the input at index[j] along `dim`, in the order of j."""
+    """y[i, j, k] = input[i, index[j], k] for dim=1; index: integer [n] or a scalar."""
     x = as_value(input)
     axis = axis_of("index_select", x, dim)
     i = in_range("index_select", x, index, extent_of("index_select", x, axis))
@@ -121,10 +121,9 @@ def index_select(input: TensorLike, dim: int, index: TensorLike) -> Value:
 
 @torch_lacks(max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False)
 def embedding(input: TensorLike, weight: TensorLike, padding_idx: int | None = None) -> Value:
-    """weight[input]: for each index of input [...] that row of weight [V, D], [..., D]. The row `padding_idx` gets no
-    gradient.
+    """weight[input]: integer [...], f32[V, D] -> f32[..., D]. The row `padding_idx` gets no gradient.
 
-    Only indexed rows are read, and an update by SGD without momentum writes only those.
+    Only indexed rows are read, and an update by SGD without momentum writes only these rows.
     """
     w, name = as_value(weight), "embedding"
     if w.ndim != 2 or isinstance(w.shape[0], Dim):
@@ -140,9 +139,9 @@ def embedding(input: TensorLike, weight: TensorLike, padding_idx: int | None = N
 
 
 def one_hot(tensor: TensorLike, num_classes: int = -1) -> Value:
-    """s32[..., num_classes]: 1 at the index, 0 elsewhere. The number of classes must be given.
+    """Integer [...] -> s32[..., num_classes] (PyTorch: int64): 1 at the index, 0 elsewhere. num_classes must be given.
 
-    An index that depends on parameters and is out of range gives only zeros, where PyTorch raises an error."""
+    An index that depends on parameters and is out of range gives only zeros; PyTorch raises an error."""
     t = tensor if isinstance(tensor, Value) else constant(tensor)
     num_classes = plain(num_classes)
     if isinstance(num_classes, bool) or not isinstance(num_classes, int) or num_classes < 1:
@@ -160,14 +159,14 @@ def one_hot(tensor: TensorLike, num_classes: int = -1) -> Value:
 
 @named("one_hot")
 def one_hot_of(tensor: Value, num_classes: Size) -> Value:
-    """one_hot of an index that is in range."""
+    """one_hot without a check of the index."""
     return to(eq(unsqueeze(as_s32(tensor), -1), apply("iota", size=num_classes)), "s32")
 
 
 @torch_lacks(reduce=None)
 def scatter_add(input: TensorLike, dim: int, index: TensorLike, src: TensorLike) -> Value:
-    """input with src[i, j, k] added at [i, index[i, j, k], k] for dim=1; along other axes the index may be
-    shorter than both. Sums run over ascending j."""
+    """input with src[i, j, k] added at [i, index[i, j, k], k] for dim=1. The index may be shorter than src along each
+    axis, and than input along the other axes. Sums run over ascending j."""
     x, s, name = as_value(input), as_value(src), "scatter_add"
     axis = axis_of(name, x, dim)
     d = extent_of(name, x, axis)

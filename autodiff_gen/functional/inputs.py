@@ -17,10 +17,11 @@ from ..ir.types import Dim, Shape, Size, Type, dtype, f32, f64
 
 
 def Input(name: str, shape: int | Sequence[int], dtype: Any = "f32", batch_axis: int | None = None) -> Value:
-    """An input of a generated function: the name, shape and dtype ("f32", "s8", "u8", "s32") of its C argument.
+    """An input of a generated function: the name, shape and dtype ("f32", "s8", "u8", "s32", "u32" or "bool") of its C
+    argument.
 
     With `batch_axis=0`, the first axis may have any extent n up to the given one at run time. Raises ModelError for a
-    name that is no C identifier.
+    name that is no C identifier, for "f64", and for an invalid shape or batch axis; ShapeError for an unknown dtype.
     """
     if not is_identifier(name):
         raise ModelError(f"input {name!r}: {why_not(name)}")
@@ -53,8 +54,8 @@ def Param(name: str, values: Any, requires_grad: bool = True) -> Value:
 
 
 def Buffer(name: str, values: Any, dtype: str = "f32") -> Value:
-    """State without gradient that a forward pass may update (F.with_updates), as a graph value: running statistics,
-    counters. A buffer that no entry updates, such as a mask, is a constant in flash. `values` as for Param; dtype:
+    """State without gradient that a training step may update (F.with_updates), as a graph value: running statistics,
+    counters. A buffer that is never updated, such as a mask, is a constant in flash. `values` as for Param; dtype:
     "f32", "s32" or "bool"."""
     check_parameter_name(name)
     return make_buffer(name, values, dtype)
@@ -79,8 +80,8 @@ def why_not(name: str) -> str:
 
 
 def check_parameter_name(name: str) -> None:
-    """Raise ModelError unless the name is as in a state_dict, `fc1.weight` or `0.weight`: segments of letters, digits
-    and _."""
+    """Raise ModelError unless the name consists of letters, digits and _ in segments separated by dots, as in a
+    state_dict: `fc1.weight`, `0.weight`."""
     if name in KEYWORDS:
         raise ModelError(f"parameter {name!r}: {why_not(name)}")
     if not isinstance(name, str) or not re.fullmatch(r"\w+(\.\w+)*", name, re.ASCII):
@@ -98,8 +99,8 @@ def _extents(what: str, shape: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def check_batch_first(what: str, shape: Shape) -> None:
-    """Raise ModelError unless the batch axis is the outermost and the only one, so that an argument of the generated
-    code is contiguous for any n."""
+    """Raise ModelError if a batch axis is not the first axis (but for extents of 1), or if there are several: an
+    argument of the generated code is contiguous for any n."""
     if sum(isinstance(d, Dim) for d in shape) > 1:
         raise ModelError(
             f"{what}: only one axis may follow the batch, shape {list(shape)}; an Input without batch_axis has a fixed "
@@ -112,8 +113,8 @@ def check_batch_first(what: str, shape: Shape) -> None:
 
 
 def check_outputs(what: str, outputs: Mapping[str, Value], inputs: Sequence[Value]) -> None:
-    """Raise ModelError unless outputs have valid names, are graph values, and have the batch axis first, and only if an
-    input has it."""
+    """Raise ModelError unless outputs have valid names and are graph values. A batch axis must come first, and an input
+    must have it too."""
     varying = any(isinstance(d, Dim) for v in inputs for d in v.shape)
     for name, v in outputs.items():
         if not isinstance(v, Value):
@@ -128,7 +129,7 @@ def check_outputs(what: str, outputs: Mapping[str, Value], inputs: Sequence[Valu
 
 
 def largest_batch(inputs: Sequence[Value]) -> int:
-    """The largest batch; 1 if no input has a batch axis."""
+    """The largest batch; 1 if no input has a batch axis. Raises ModelError if the inputs differ."""
     caps = {d.cap: v.name for v in inputs for d in v.shape if isinstance(d, Dim)}
     if len(caps) > 1:
         sizes = " and ".join(f"{name!r} has {cap}" for cap, name in caps.items())

@@ -25,8 +25,8 @@ def _list(name: str, tensors: Any) -> list[Value]:
 
 
 def cat(tensors: Sequence[Any], dim: int = 0) -> Value:
-    """The concatenation of values along `dim`; their other extents are the same. Along a batch that varies, floats and
-    integers of one byte can be joined if all follow the batch."""
+    """The concatenation of values along `dim`; their other extents must be the same. Along a batch axis, all values
+    must follow the batch, and be floats or integers of one byte."""
     values = _list("cat", tensors)
     axis = axis_of("cat", values[0], dim)
     for v in values:
@@ -64,11 +64,11 @@ def stack(tensors: Sequence[Any], dim: int = 0) -> Value:
 
 
 def pad(input: TensorLike, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Value:
-    """Add elements before and after the axes: `pad` has the two numbers of the last axis, then the numbers of the axis
-    before it, and so on.
+    """Add elements before and after the axes: `pad` has two numbers for the last axis, then two for the axis before it,
+    and so on, as torch.nn.functional.pad.
 
     Modes: "constant" (`value`, 0 by default; negative numbers crop), "reflect" (mirrored about the border element,
-    which is not repeated), "replicate" (the border element), "circular" (from the other end).
+    which is not repeated), "replicate" (the border element), "circular" (elements from the other end).
     """
     x = as_value(input)
     if mode not in ("constant", "reflect", "replicate", "circular"):
@@ -128,7 +128,7 @@ def _pad_copies(x: Value, axis: int, before: int, after: int, mode: str) -> Valu
 
 
 def roll(input: TensorLike, shifts: int | Sequence[int], dims: Dims = None) -> Value:
-    """The elements shifted cyclically by `shifts` along `dims`; in row-major order if dims is None."""
+    """The elements shifted cyclically by `shifts` along `dims`; without dims, all elements in row-major order."""
     x = as_value(input)
     if dims is None:
         return reshape(roll(flatten(x), shifts, 0), x.shape)
@@ -157,12 +157,12 @@ def expand(input: TensorLike, sizes: Sequence[int]) -> Value:
 
 
 def repeat(input: TensorLike, sizes: Sequence[int]) -> Value:
-    """The value repeated sizes[i] times along axis i, as Tensor.repeat; additional axes are added in front."""
+    """The value repeated sizes[i] times along axis i of the result, as Tensor.repeat; additional axes come first."""
     return _repeated("repeat", as_value(input), sizes)
 
 
 def tile(input: TensorLike, dims: Sequence[int]) -> Value:
-    """repeat; if there are fewer numbers than axes, they belong to the last axes."""
+    """repeat, as torch.tile: if there are fewer numbers than axes, they belong to the last axes."""
     x = as_value(input)
     wanted = list_of("tile", x, "dims", dims)
     return _repeated("tile", x, (*(1,) * (x.ndim - len(wanted)), *wanted))
@@ -184,7 +184,7 @@ def _repeated(name: str, x: Value, sizes: Sequence[int]) -> Value:
 
 @torch_lacks(output_size=None)
 def repeat_interleave(input: TensorLike, repeats: int, dim: int | None = None) -> Value:
-    """Each element repeated `repeats` times along `dim`; in row-major order if dim is None."""
+    """Each element repeated `repeats` times along `dim`; without dim, along the flattened input."""
     x = as_value(input)
     name = "repeat_interleave"
     repeats = plain(repeats)

@@ -1,4 +1,7 @@
-"""Losses whose input and target have one shape, and helpers of all losses."""
+"""Losses whose input and target have one shape, and helpers of all losses.
+
+Docstrings give the loss of an element; `reduction` is "mean" over all elements, "sum" or "none", as in PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ def reduced(name: str, losses: Value, reduction: str, known: str = KNOWN) -> Val
 
 
 def weights_of(name: str, argument: str, weight: TensorLike) -> Value:
-    """A weight as a float value. Raises ShapeError if it is no array of numbers."""
+    """A weight as a value, f32 if it is an array. Raises ShapeError if it is not an array of numbers."""
     if isinstance(weight, Value):
         return weight
     try:
@@ -50,7 +53,7 @@ def weights_of(name: str, argument: str, weight: TensorLike) -> Value:
 
 
 def number_of(name: str, argument: str, value: TensorLike, low: float, high: float | None = None) -> float:
-    """A hyperparameter in [low, high]. Raises ShapeError otherwise."""
+    """The hyperparameter as a float. Raises ShapeError unless it is a finite number in [low, high]."""
     value = plain(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
         raise ShapeError(f"{name}: {argument}={value!r} must be a finite number")
@@ -68,7 +71,7 @@ def _pair(name: str, input: Any, target: Any) -> tuple[Value, Value]:
 
 
 def weighted(name: str, losses: Value, weight: TensorLike | None) -> Value:
-    """losses * weight; the weight broadcasts to the losses, not the losses to the weight."""
+    """losses * weight; the weight broadcasts to the losses' shape. Raises ShapeError if it does not."""
     if weight is None:
         return losses
     w = weights_of(name, "weight", weight)
@@ -90,7 +93,7 @@ def _check_broadcast(name: str, losses: Value, w: Value, argument: str) -> None:
 @torch_lacks(size_average=None, reduce=None, weight=None)
 @loss_function
 def mse_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Value:
-    """(input - target)^2; both of one shape (PyTorch broadcasts them with a warning)."""
+    """(input - target)^2, both of one shape; PyTorch would broadcast them with a warning."""
     x, t = _pair("mse_loss", input, target)
     return reduced("mse_loss", square(with_role(x - t, "diff")), reduction)
 
@@ -108,7 +111,8 @@ def l1_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> V
 def smooth_l1_loss(
     input: TensorLike, target: TensorLike, reduction: str = "mean", beta: float = 1.0
 ) -> Value:
-    """With d = input - target: d^2 / (2 beta) if |d| < beta, otherwise |d| - beta / 2; beta=0 is l1_loss."""
+    """With d = input - target: d^2 / (2 beta) if |d| < beta, otherwise |d| - beta / 2; beta=0 is l1_loss. Girshick
+    2015."""
     x, t = _pair("smooth_l1_loss", input, target)
     beta = number_of("smooth_l1_loss", "beta", beta, 0.0)
     d = with_role(x - t, "diff")
@@ -144,10 +148,11 @@ LEAST_VARIANCE = 1e-12
 def binary_cross_entropy(
     input: TensorLike, target: TensorLike, weight: TensorLike | None = None, *, reduction: str = "mean"
 ) -> Value:
-    """-(t log(p) + (1 - t) log(1 - p)) of probabilities p; each logarithm is at least -100, as in PyTorch.
+    """-(t log(p) + (1 - t) log(1 - p)) of probabilities p, the input, and targets t; each logarithm is at least -100,
+    as in PyTorch. `weight` broadcasts to the input.
 
-    Its gradient is (p - t) / max(p (1 - p), 1e-12): finite, and PyTorch's, where p is 0 or 1; the target's is finite
-    too, which PyTorch's is not. `weight` broadcasts to the input.
+    As in PyTorch, the gradient of p is (p - t) / max(p (1 - p), 1e-12), which is finite where p is 0 or 1. The gradient
+    of the target is finite there too; PyTorch's is infinite.
     """
     p, t = _pair("binary_cross_entropy", input, target)
     certain = p * (1.0 - p) < LEAST_VARIANCE
@@ -173,9 +178,9 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: TensorLike | None = None,
 ) -> Value:
-    """binary_cross_entropy of sigmoid(input), stable for scores of any magnitude.
+    """binary_cross_entropy of sigmoid(input), accurate for scores of any magnitude, without the limit of -100.
 
-    `weight` broadcasts to the input; so does `pos_weight`, the weight of the positive part, target = 1.
+    `weight` and `pos_weight` broadcast to the input; pos_weight multiplies the term t log(p) only.
     """
     name = "binary_cross_entropy_with_logits"
     x, t = _pair(name, input, target)
@@ -195,10 +200,10 @@ def binary_cross_entropy_with_logits(
 @torch_lacks(size_average=None, reduce=None)
 @loss_function
 def kl_div(input: TensorLike, target: TensorLike, reduction: str = "mean", log_target: bool = False) -> Value:
-    """target (log(target) - input), 0 where the target is 0. input: log-probabilities; target: probabilities, or with
-    log_target log-probabilities.
+    """target * (log(target) - input), 0 where the target is 0. input: log-probabilities; target: probabilities, or
+    their logarithms with log_target.
 
-    "batchmean" divides the sum by the number of samples, "mean" by the number of elements.
+    reduction "batchmean" divides the sum by the first extent, "mean" by the number of elements, as in PyTorch.
     """
     x, t = _pair("kl_div", input, target)
     losses = exp(t) * (t - x) if log_target else t * log(where(eq(t, 0.0), 1.0, t)) - t * x

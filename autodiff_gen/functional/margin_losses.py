@@ -32,7 +32,7 @@ __all__ = [
 
 
 def _same(name: str, *given: Any) -> list[Value]:
-    """All as floats of one shape."""
+    """All values, with signed integers converted to floats. Raises ShapeError unless they have one shape."""
     values = [to(v, "f32") if v.dtype.kind == "i" else v for v in map(as_value, given)]
     if any(v.shape != values[0].shape for v in values):
         raise shape_error(name, values, "all must have the same shape")
@@ -49,8 +49,8 @@ def margin_ranking_loss(
     *,
     reduction: str = "mean",
 ) -> Value:
-    """max(0, margin - target * (input1 - input2)): target 1 if input1 is to be the greater, -1 if input2 is. All have
-    one shape."""
+    """max(0, margin - target * (input1 - input2)), all of one shape. target: 1 where input1 should be greater, -1 where
+    input2 should be."""
     name = "margin_ranking_loss"
     a, b, t = _same(name, input1, input2, target)
     return reduced(name, relu(number_of(name, "margin", margin, -math.inf) - t * (a - b)), reduction)
@@ -59,7 +59,7 @@ def margin_ranking_loss(
 @torch_lacks(size_average=None, reduce=None)
 @loss_function
 def soft_margin_loss(input: TensorLike, target: TensorLike, *, reduction: str = "mean") -> Value:
-    """log(1 + exp(-target * input)), of targets 1 and -1."""
+    """log(1 + exp(-target * input)), both of one shape; targets are 1 or -1."""
     x, t = _same("soft_margin_loss", input, target)
     return reduced("soft_margin_loss", neg(logsigmoid(t * x)), reduction)
 
@@ -69,7 +69,8 @@ def soft_margin_loss(input: TensorLike, target: TensorLike, *, reduction: str = 
 def multilabel_soft_margin_loss(
     input: TensorLike, target: TensorLike, weight: TensorLike | None = None, *, reduction: str = "mean"
 ) -> Value:
-    """The mean over the classes, the last axis, of binary_cross_entropy_with_logits; weight: f32[C]."""
+    """The mean over the classes, the last axis, of binary_cross_entropy_with_logits, [..., C], [..., C] -> [...] before
+    the reduction; weight: f32[C]."""
     name = "multilabel_soft_margin_loss"
     x, t = _same(name, input, target)
     losses = neg(t * logsigmoid(x) + (1.0 - t) * logsigmoid(neg(x)))
@@ -87,8 +88,8 @@ def multi_margin_loss(
     *,
     reduction: str = "mean",
 ) -> Value:
-    """The mean over the classes i other than the target y of max(0, margin - x[y] + x[i])^p, p 1 or 2; C, not C - 1, is
-    the divisor. input: f32[N, C] or [C] scores; target: class indices [N] or a scalar; weight: f32[C]."""
+    """The sum over the classes i other than the target y of weight[y] * max(0, margin - x[y] + x[i])^p / C, p 1 or 2.
+    input: scores x f32[N, C] or [C]; target: class indices, integer [N] or a scalar; weight: f32[C], 1 by default."""
     name = "multi_margin_loss"
     x, t = as_value(input), as_value(target)
     x = classes_last(name, x, t)
@@ -116,7 +117,7 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Value:
-    """triplet_margin_loss with any distance, pairwise_distance by default."""
+    """triplet_margin_loss with any distance function of two values; pairwise_distance by default."""
     name = "triplet_margin_with_distance_loss"
     distance = pairwise_distance if distance_function is None else distance_function
     far = distance(anchor, negative)
@@ -135,8 +136,8 @@ def gaussian_nll_loss(
     eps: float = 1e-6,
     reduction: str = "mean",
 ) -> Value:
-    """(log(var) + (input - target)^2 / var) / 2, the variance at least eps; full: plus log(2 pi) / 2. var: one number,
-    of the input's shape, or without its last axis, which may also have the extent 1."""
+    """(log(var) + (input - target)^2 / var) / 2, with variances of at least eps; full: plus log(2 pi) / 2. var: a
+    scalar, or of the input's shape, whose last axis may be absent or have extent 1."""
     name = "gaussian_nll_loss"
     x, t, v = as_value(input), as_value(target), as_value(var)
     if v.ndim and v.shape != x.shape and v.shape == x.shape[:-1]:
@@ -159,8 +160,9 @@ def poisson_nll_loss(
     *,
     reduction: str = "mean",
 ) -> Value:
-    """exp(input) - target * input, of logarithms of rates; without log_input of rates, input - target * log(input +
-    eps). full: plus Stirling's approximation of log(target!) where the target is above 1."""
+    """exp(input) - target * input, for an input that is the logarithm of the rate; with log_input=False the input is
+    the rate: input - target * log(input + eps). full: plus Stirling's approximation of log(target!) where target >
+    1."""
     name = "poisson_nll_loss"
     x, t = as_value(input), as_value(target)
     losses = exp(x) - t * x if log_input else x - t * log(x + number_of(name, "eps", eps, 0.0))

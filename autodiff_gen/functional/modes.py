@@ -19,17 +19,17 @@ _order = itertools.count()  # of calls of with_updates
 
 
 def by_mode(train_value: TensorLike, eval_value: TensorLike) -> Value:
-    """train_value in training mode (train_step), eval_value in evaluation mode (predict, ag.function); both of one
-    type."""
+    """train_value in training mode (train_step, ag.function with training=True), eval_value in evaluation mode
+    (predict, ag.function); both have one type."""
     return apply("by_mode", as_value(train_value), as_value(eval_value))
 
 
 def with_updates(input: TensorLike, updates: Mapping[Value, Any], least_n: int = 1) -> Value:
-    """`input`; a training step whose loss depends on it also updates states.
+    """`input`; a training step whose loss depends on it also updates buffers. Evaluation updates none.
 
-    updates: the state's value (a buffer) -> its new value, of the same type. Evaluation updates no states. Several
-    calls that update one state are applied in order. least_n: the fewest samples for which `input` is defined; the
-    generated function rejects fewer. Raises ShapeError for values that are no buffers.
+    updates: buffer -> its new value, of the same type. Several calls that update one buffer are applied in order.
+    least_n: the fewest samples for which `input` is defined; the generated function rejects fewer. Raises ShapeError
+    for keys that are not buffers, and for bool buffers.
     """
     states = []
     for old in updates:

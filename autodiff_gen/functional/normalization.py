@@ -1,4 +1,4 @@
-"""Normalisation with the statistics of single samples: layer, RMS and group norm."""
+"""Normalisation with the statistics of single samples: layer, RMS, group and local response norm."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _trailing(name: str, x: Value, normalized_shape: int | Sequence[int]) -> tup
 def affine(
     name: str, x: Value, weight: TensorLike | None, bias: TensorLike | None, shape: Shape, reshaped: Shape
 ) -> Value:
-    """x * weight + bias, each if given; both have `shape` and broadcast to x as `reshaped`."""
+    """x * weight + bias; either may be None. Both have `shape`, and broadcast to x after a reshape to `reshaped`."""
     for role, v, op in (("weight", weight, "mul"), ("bias", bias, "add")):
         if v is None:
             continue
@@ -62,9 +62,10 @@ def standardized(
     shape: Shape = (),
     reshaped: Shape = (),
 ) -> tuple[Value, Value, Value]:
-    """(x - mean) / sqrt(variance + eps) over the axes, with the biased variance, * weight + bias, each if given, which
-    are constant along at least one of the axes; then the mean and the variance, whose axes are kept with extent 1.
-    Shapes as in `affine`."""
+    """Three values: (x - mean) / sqrt(variance + eps) * weight + bias, the mean, and the biased variance over `axes`.
+
+    The axes of mean and variance are kept with extent 1. Weight and bias as in `affine`; they are constant along at
+    least one of the axes."""
     roles = {"weight": weight} if weight is None or bias is None else {"weight": weight, "bias": bias}
     weights = [_shaped(name, x, role, v, shape, reshaped) for role, v in roles.items() if v is not None]
     y, average, variance, _ = apply_node("standardize", x, *weights, axes=axes, eps=eps).results
@@ -78,8 +79,8 @@ def layer_norm(
     bias: TensorLike | None = None,
     eps: float = 1e-5,
 ) -> Value:
-    """Ba et al. 2016: each sample standardised over its last axes (normalized_shape), then * weight + bias, both of
-    that shape."""
+    """Ba et al. 2016: (input - mean) / sqrt(variance + eps) with the statistics over the last axes, whose extents are
+    normalized_shape; then * weight + bias, both of that shape."""
     x = as_value(input)
     axes = _trailing("layer_norm", x, normalized_shape)
     shape = tuple(x.shape[i] for i in axes)
@@ -93,7 +94,8 @@ def rms_norm(
     weight: TensorLike | None = None,
     eps: float | None = None,
 ) -> Value:
-    """Zhang and Sennrich 2019: x / sqrt(mean(x^2) + eps) over the last axes (normalized_shape), then * weight."""
+    """Zhang and Sennrich 2019: input / sqrt(mean(input^2) + eps) over the last axes, whose extents are
+    normalized_shape; then * weight, of that shape. eps: 2^-23 by default."""
     x = as_value(input)
     axes = _trailing("rms_norm", x, normalized_shape)
     shape = tuple(x.shape[i] for i in axes)
@@ -109,8 +111,8 @@ def group_norm(
     bias: TensorLike | None = None,
     eps: float = 1e-5,
 ) -> Value:
-    """Wu and He 2018: the channels of input [N, C, ...] in num_groups groups, each standardised over its channels and
-    spatial axes, then * weight[C] + bias[C]."""
+    """Wu and He 2018: the channels of input [N, C, ...] are divided into num_groups groups, and each group of a sample
+    becomes (input - mean) / sqrt(variance + eps); then * weight[C] + bias[C]."""
     x = as_value(input)
     if x.ndim < 2 or not isinstance(x.shape[1], int):
         raise ShapeError(f"group_norm({x!r}): the input must be [N, C, ...]")
@@ -122,7 +124,7 @@ def group_norm(
     split: tuple[Size, ...] = (samples, num_groups, channels // num_groups, *space)
     grouped, axes, each = reshape(x, split), tuple(range(2, len(split))), (channels,)
     ones = tuple(1 for _ in space)
-    if product(tuple(space)) == 1:  # an element for each weight
+    if product(tuple(space)) == 1:  # no axis along which a weight is constant
         y, *_ = standardized("group_norm", grouped, axes, eps)
         return affine("group_norm", reshape(y, x.shape), weight, bias, each, (channels, *ones))
     by_group = (num_groups, channels // num_groups, *ones)
@@ -133,8 +135,8 @@ def group_norm(
 def local_response_norm(
     input: TensorLike, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Value:
-    """Krizhevsky et al. 2012, as in PyTorch: input [N, C, ...] / (k + alpha * mean)^beta, with the mean of the squares
-    of `size` neighbouring channels; channels outside count as 0."""
+    """Krizhevsky et al. 2012, with PyTorch's mean instead of the paper's sum: input / (k + alpha * mean)^beta, where
+    the mean is over the squares of `size` neighbouring channels of input [N, C, ...]; channels outside count as 0."""
     x, name = as_value(input), "local_response_norm"
     width = whole(name, x, "size", size)
     if x.ndim < 3 or width < 1:

@@ -56,8 +56,8 @@ def max_pool2d(
     dilation: Numbers = 1,
     ceil_mode: bool = False,
 ) -> Value:
-    """The largest element of each window; the gradient goes to the first of equal ones. stride: kernel_size by
-    default."""
+    """The largest element of each window: [N, C, H, W] -> [N, C, rows, columns]. The gradient goes to the first of
+    equal elements. stride: kernel_size by default."""
     return _max_pool("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
@@ -109,8 +109,8 @@ def avg_pool2d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Value:
-    """The mean over each window. Padding is 0; it is in the divisor unless count_include_pad=False. divisor_override:
-    the divisor instead of the number of elements. stride: kernel_size by default."""
+    """The mean of each window: [N, C, H, W] -> [N, C, rows, columns]. Padding elements are 0, and are counted unless
+    count_include_pad=False. divisor_override: the divisor instead of the count. stride: kernel_size by default."""
     numbers = kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
     return _avg_pool("avg_pool2d", 2, input, *numbers)
 
@@ -145,8 +145,8 @@ def adaptive_avg_pool1d(input: TensorLike, output_size: Sizes) -> Value:
 
 
 def adaptive_avg_pool2d(input: TensorLike, output_size: Sizes) -> Value:
-    """Means over output_size windows that cover the image: window k of m along an axis of n is floor(k n / m) to
-    ceil((k + 1) n / m). None: the input's size. 1: the mean over the image."""
+    """The means of output_size windows that cover the image: window k of m along an axis of n pixels begins at
+    floor(k n / m) and ends before ceil((k + 1) n / m). An output size None is the input's size."""
     return _adaptive("adaptive_avg_pool2d", 2, input, output_size, _means)
 
 
@@ -158,7 +158,7 @@ def adaptive_max_pool1d(input: TensorLike, output_size: Sizes) -> Value:
 
 @torch_lacks(return_indices=False)
 def adaptive_max_pool2d(input: TensorLike, output_size: Sizes) -> Value:
-    """The largest elements of the windows of adaptive_avg_pool2d."""
+    """The largest elements of the windows that adaptive_avg_pool2d has."""
     return _adaptive("adaptive_max_pool2d", 2, input, output_size, _maxima)
 
 
@@ -177,7 +177,7 @@ def _adaptive(
 
 
 def _spans(size: int, count: int) -> list[tuple[int, int]]:
-    """Start and end of each of `count` windows along an axis."""
+    """Start and end of each of `count` adaptive windows along an axis."""
     return [(k * size // count, -(-(k + 1) * size // count)) for k in range(count)]
 
 

@@ -18,8 +18,8 @@ __all__ = ["addmm", "baddbmm", "bilinear", "bmm", "dot", "linear", "matmul", "mm
 
 
 def matmul(input: TensorLike, other: TensorLike) -> Value:
-    """The matrix product, as torch.matmul: [..., m, k], [..., k, n] -> [..., m, n]; leading axes broadcast; a vector is
-    a row on the left and a column on the right."""
+    """The matrix product, as torch.matmul: [..., m, k], [..., k, n] -> [..., m, n]; leading axes broadcast. A vector is
+    a row on the left and a column on the right; the result has no axis for it."""
     a, b = as_value(input), as_value(other)
     if a.ndim == 0 or b.ndim == 0:
         raise shape_error("matmul", [a, b], "needs vectors or matrices, not a scalar")
@@ -37,7 +37,7 @@ def matmul(input: TensorLike, other: TensorLike) -> Value:
         )
     if b.ndim == 2 and a.ndim > 2:  # one product of all rows
         axis = next((i for i, d in enumerate(a.shape[:-1]) if isinstance(d, Dim)), 0)
-        if axis:  # axes can be merged with the batch axis only if it is the first
+        if axis:  # only if the batch axis comes first, other axes can be merged with it
             return transpose(matmul(transpose(a, 0, axis), b), 0, axis)
         y = apply("matmul", reshape(a, (product(a.shape[:-1]), a.shape[-1])), b)
         return reshape(y, (*a.shape[:-1], b.shape[-1]))
@@ -73,7 +73,7 @@ def _with_ranks(name: str, a: Any, b: Any, ranks: tuple[int, int]) -> tuple[Valu
 
 @torch_lacks(out_dtype=None)
 def mm(input: TensorLike, mat2: TensorLike) -> Value:
-    """The product of two matrices."""
+    """The product of two matrices: [m, k], [k, n] -> [m, n]."""
     return matmul(*_with_ranks("mm", input, mat2, (2, 2)))
 
 
@@ -87,12 +87,12 @@ def bmm(input: TensorLike, mat2: TensorLike) -> Value:
 
 
 def mv(input: TensorLike, vec: TensorLike) -> Value:
-    """A matrix times a vector."""
+    """A matrix times a vector: [m, k], [k] -> [m]."""
     return matmul(*_with_ranks("mv", input, vec, (2, 1)))
 
 
 def dot(input: TensorLike, tensor: TensorLike) -> Value:
-    """The scalar product of two vectors."""
+    """The scalar product of two vectors: [k], [k] -> []."""
     return matmul(*_with_ranks("dot", input, tensor, (1, 1)))
 
 
@@ -133,7 +133,7 @@ def _scaled(y: Value, factor: float) -> Value:
 def addmm(
     input: TensorLike, mat1: TensorLike, mat2: TensorLike, *, beta: float = 1.0, alpha: float = 1.0
 ) -> Value:
-    """beta * input + alpha * mat1 . mat2."""
+    """beta * input + alpha * mat1 . mat2; input broadcasts to [m, n]."""
     return _scaled(mm(mat1, mat2), alpha) + _scaled(as_value(input), beta)
 
 
@@ -141,5 +141,5 @@ def addmm(
 def baddbmm(
     input: TensorLike, batch1: TensorLike, batch2: TensorLike, *, beta: float = 1.0, alpha: float = 1.0
 ) -> Value:
-    """beta * input + alpha * batch1 . batch2, of batches of matrices."""
+    """beta * input + alpha * batch1 . batch2; input broadcasts to [b, m, n]."""
     return _scaled(bmm(batch1, batch2), alpha) + _scaled(as_value(input), beta)

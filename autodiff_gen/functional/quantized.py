@@ -4,8 +4,8 @@ Images are [N, C, H, W], as in torch.nn.functional. `scale` and `zero_point` bel
 to the integers from `low` to `high`: an activation such as ReLU6 is part of the op before it. Results are equal to the
 last bit in NumPy and in C on every core; the rounding is CMSIS-NN's.
 
-clamp_gradient: "open", no gradient passes a result that is one of the limits; or "closed", none passes a result that
-was beyond them before it was limited, for which the forward pass stores a bit of each element.
+clamp_gradient: with "open", no gradient passes a result that equals a limit. With "closed", no gradient passes a result
+that was beyond a limit before it was limited; for this the forward pass stores one bit per element.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ __all__ = [
     "quantized_weight",
 ]
 
-_MORE_BITS = 20  # of the terms of a sum while they are brought to a common scale
+_MORE_BITS = 20  # the shift of the terms of a sum before they are brought to a common scale
 
 
 def quantize(input: TensorLike, scale: TensorLike, zero_point: int = 0, axis: int | None = None) -> Value:
-    """float32 -> s8: round(input / scale) + zero_point, halves to even, between -128 and 127; NaN becomes -128. scale:
-    a number, or with `axis` one for each element along it, and no zero_point. Gradients pass where the
-    nearest integer is between -128 and 127."""
+    """f32 -> s8: round(input / scale) + zero_point, halves to even, limited to -128 to 127; NaN becomes -128. scale: a
+    number, or with `axis` one for each element along that axis, which excludes a zero_point. Gradients pass where the
+    integer before the limit is in -128 to 127."""
     x = as_value(input)
     if axis is None:
         of = quantization_of("quantize", scale, zero_point)
@@ -76,7 +76,7 @@ def quantize(input: TensorLike, scale: TensorLike, zero_point: int = 0, axis: in
 
 
 def dequantize(input: TensorLike) -> Value:
-    """s8 -> float32: scale * (input - zero_point)."""
+    """s8 -> f32: scale * (input - zero_point)."""
     x = as_value(input)
     own = x.type.quantization
     of = quantized_operand("dequantize", x, own.axis if own else None)
@@ -84,13 +84,15 @@ def dequantize(input: TensorLike) -> Value:
 
 
 def _factors(array: Any) -> Value:
-    """A number where there is one, else an array; none is infinite."""
+    """Factors as a constant: a number if there is one, otherwise an array. Infinite factors become the largest
+    float."""
     factors = np.minimum(array, np.finfo(np.float32).max)
     return constant(factors.item() if factors.size == 1 else factors, f32)
 
 
 def quantized_weight(values: Any, scales: Any, axis: int = 0) -> Value:
-    """Weights as a constant: s8 `values`, with one scale or one for each element along `axis`; zero points are 0."""
+    """Weights as a constant: int8 `values` with zero point 0. scales: a number, or one for each element along
+    `axis`."""
     array, of = weight_arrays("quantized_weight", values, scales, axis)
     return constant(array, s8, of, "weight")
 
@@ -191,7 +193,7 @@ def signed_sum(
     high: int = HIGH,
     clamp_gradient: str = OPEN,
 ) -> Value:
-    """The sum of two s8 tensors, each with a sign."""
+    """signs[0] * a + signs[1] * b of s8 tensors, broadcast; a sign is 1 or -1."""
     a, b = as_value(a), as_value(b)
     of_a, of_b = (quantized_operand(name, v) for v in (a, b))
     result = result_attributes(name, scale, zero_point, low, high)
@@ -230,7 +232,7 @@ def quantized_mul(
 
 
 def clamped(q: Value, low: int, high: int, clamp_gradient: str) -> Value:
-    """An s8 tensor between the limits; the tensor itself where the limits are beyond the range of s8."""
+    """An s8 tensor limited to low to high; the tensor itself if both limits are outside the range of s8."""
     op, convention = with_convention("clamp_s8", clamp_gradient)
     return q if low < LOW and high > HIGH else apply(op, q, low=low, high=high, **convention)
 
@@ -244,8 +246,8 @@ def quantized_avg_pool2d(
     high: int = HIGH,
     clamp_gradient: str = OPEN,
 ) -> Value:
-    """The mean of each window of s8 [N, C, H, W], without its padding, rounded to the nearest integer, halves away from
-    0; the result has the scale and zero point of the input."""
+    """The mean of each window of s8 [N, C, H, W], padding not counted, rounded to the nearest integer, halves away from
+    0. The result has the scale and zero point of the input."""
     of = "quantized_avg_pool2d", "avg_pool2d_s8"
     return _pooled(*of, input, kernel_size, stride, padding, low, high, clamp_gradient)
 

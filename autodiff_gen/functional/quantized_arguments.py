@@ -15,7 +15,7 @@ from .arguments import shape_error
 
 
 def array_of(given: Any) -> Any:
-    """An array; of lists with different lengths, one without elements that are numbers."""
+    """`given` as an array; an array of None, which callers reject, for lists of different lengths."""
     try:
         return np.asarray(given)
     except ValueError:
@@ -41,7 +41,7 @@ def quantization_of(name: str, scale: Any, zero_point: Any) -> Quantization:
 
 
 def weight_arrays(name: str, values: Any, scales: Any, axis: int) -> tuple[Any, Quantization]:
-    """Weights, s8, and their quantisation. Raises ShapeError for values of another dtype."""
+    """int8 weights as an array, and their quantisation. Raises ShapeError for another dtype, and for wrong scales."""
     array = array_of(values)
     if array.dtype != np.int8 or array.ndim == 0:
         raise ShapeError(f"{name}: the values must be int8, not {array.dtype}{list(array.shape)}")
@@ -72,7 +72,8 @@ def _checked(name: str, scales: tuple[float, ...], zero_point: int, axis: int | 
 
 
 def quantized_operand(name: str, v: Value, axis: int | None = None) -> Quantization:
-    """The quantisation of an operand, whose scales may be along `axis`. Raises ShapeError for a float."""
+    """The quantisation of an operand, which may have a scale for each element along `axis`. Raises ShapeError for an
+    operand that is not quantised, or has scales along another axis."""
     of = v.type.quantization
     if of is None:
         raise shape_error(
@@ -100,7 +101,8 @@ def check_convention(name: str, clamp_gradient: Any, error: type[AutodiffError] 
 
 
 def limited_op(name: str, op: str, clamp_gradient: str) -> tuple[str, dict[str, Any]]:
-    """The op of the function `name` with a convention, and the attributes that say so."""
+    """The op and the additional attributes for a value of clamp_gradient. Raises ShapeError, which names the
+    function."""
     check_convention(name, clamp_gradient)
     return with_convention(op, clamp_gradient)
 

@@ -60,8 +60,8 @@ def _rounded_bias(
     sums: tuple[Any, Any],
     shift: Any,
 ) -> Value:
-    """A float bias in units of the sums, limited so that it does not make them overflow. The scales of the weights are
-    a table that gradients read too."""
+    """A float bias in units of the sums, limited so that the sums cannot overflow. The scales of the weights are a
+    table that gradients read too."""
     if bias.shape != scales.shape:
         raise shape_error(
             name, given, f"the bias must have the shape {list(scales.shape)}, not {list(bias.shape)}"
@@ -77,7 +77,7 @@ def _rounded_bias(
 
 
 def checked(name: str, given: Sequence[Value], check: Callable[..., None], *arguments: Any) -> None:
-    """A check whose error names the caller's function."""
+    """Run a check whose ShapeError then names the caller's function."""
     try:
         check(*arguments)
     except ShapeError as error:

@@ -1,4 +1,4 @@
-"""Random numbers in training mode, by counter, so that device and host draw the same; in evaluation mode their mean."""
+"""Counter-based random numbers in training mode, which device and host draw alike; in evaluation mode their mean."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _LIKE = {"dtype": None, "layout": None, "device": None, "requires_grad": False, 
 
 @torch_lacks(**_LACKS)
 def rand(*size: Any, seed: int | None = None) -> Value:
-    """Numbers that are equally likely from 0 to 1, f32 of shape `size`, new ones in every training step; in evaluation
-    mode 0.5, their mean. An extent may be the batch, x.shape[0]. `seed`: the stream, as in F.dropout."""
+    """Uniform numbers in [0, 1), f32 of shape `size`, new in every training step; unlike in PyTorch, 0.5 in evaluation
+    mode. An extent may be the batch, x.shape[0]. `seed` selects the stream, as in F.dropout."""
     return _drawn(size, 0.5, _uniform, seed)
 
 
 @torch_lacks(**_LACKS)
 def randn(*size: Any, seed: int | None = None) -> Value:
-    """Normal numbers of mean 0 and variance 1, f32 of shape `size`, new ones in every training step; in evaluation mode
-    0, their mean. An extent may be the batch, x.shape[0]. `seed`: the stream, as in F.dropout; two seeds are needed,
-    this one and the next."""
+    """Normal numbers of mean 0 and variance 1, f32 of shape `size`, new in every training step; unlike in PyTorch, 0 in
+    evaluation mode. An extent may be the batch, x.shape[0]. `seed` selects the stream, as in F.dropout; randn uses two
+    streams, seed and seed + 1."""
     return _drawn(size, 0.0, _normal, seed)
 
 
@@ -70,6 +70,6 @@ def _uniform(shape: Shape, seed: int | None) -> Value:
 
 
 def _normal(shape: Shape, seed: int | None) -> Value:
-    """Box and Muller 1958: the first coordinate of a point by its distance and its angle."""
+    """Box and Muller 1958, of whose two numbers only the first is used."""
     distance = sqrt(log(1.0 - _uniform(shape, seed)) * -2.0)
     return distance * cos(_uniform(shape, None if seed is None else (seed + 1) % 2**32) * math.tau)

@@ -51,7 +51,7 @@ def sum(input: TensorLike, dim: Dims = None, keepdim: bool = False) -> Value:
 
 @torch_lacks(dtype=None)
 def mean(input: TensorLike, dim: Dims = None, keepdim: bool = False) -> Value:
-    """The mean over the axes `dim` (all by default); over the batch axis, of the n samples at run time."""
+    """The mean over the axes `dim` (all by default); over the batch axis, the divisor is n at run time."""
     x = as_value(input)
     axes = axes_of("mean", x, dim)
     if not axes:
@@ -95,24 +95,24 @@ def _extreme(name: str, input: Any, dim: Any, keepdim: bool) -> Any:
 
 
 def max(input: TensorLike, dim: Any = None, keepdim: bool = False) -> Any:
-    """The largest element; with `dim`, the pair (values, s32 indices) along that axis; with a value as `dim`, the
-    maximum of two values."""
+    """The largest element; with an axis as `dim`, the pair (values, s32 indices) along it; with a value as `dim`,
+    F.maximum of both, as torch.max. Without dim, equal elements share the gradient evenly."""
     return _extreme("max", input, dim, keepdim)
 
 
 def min(input: TensorLike, dim: Any = None, keepdim: bool = False) -> Any:
-    """The smallest element; with `dim`, the pair (values, s32 indices) along that axis; with a value as `dim`, the
-    minimum of two values."""
+    """The smallest element; with an axis as `dim`, the pair (values, s32 indices) along it; with a value as `dim`,
+    F.minimum of both, as torch.min. Without dim, equal elements share the gradient evenly."""
     return _extreme("min", input, dim, keepdim)
 
 
 def argmax(input: TensorLike, dim: int | None = None, keepdim: bool = False) -> Value:
-    """The first index, s32, of the largest element along `dim`; in row-major order of all elements if dim is None."""
+    """The s32 index (PyTorch: int64) of the first largest element along `dim`; without dim, of the flattened input."""
     return _argument("max", input, dim, keepdim)
 
 
 def argmin(input: TensorLike, dim: int | None = None, keepdim: bool = False) -> Value:
-    """The first index, s32, of the smallest element along `dim`; in row-major order of all elements if dim is None."""
+    """The s32 index (PyTorch: int64) of the first smallest element along `dim`; without dim, of the flattened input."""
     return _argument("min", input, dim, keepdim)
 
 
@@ -127,8 +127,8 @@ def _argument(name: str, input: Any, dim: int | None, keepdim: bool) -> Value:
 
 @torch_lacks(dtype=None)
 def prod(input: TensorLike, dim: Dims = None, keepdim: bool = False) -> Value:
-    """The product over the axes `dim` (all by default). The gradient is correct where elements are 0; its cost is
-    quadratic in each axis' extent."""
+    """The product over the axes `dim` (all by default). The gradient is correct where elements are 0 too; the cost of
+    the gradient is quadratic in the extent of each axis."""
     x = as_value(input)
     axes = axes_of("prod", x, dim)
     y = x
@@ -158,14 +158,14 @@ def _variance(name: str, input: Any, dim: Any, correction: float, keepdim: bool)
 
 @torch_lacks(unbiased=True)
 def var(input: TensorLike, dim: Dims = None, *, correction: float = 1, keepdim: bool = False) -> Value:
-    """The variance over the axes `dim` (all by default): the sum of squared deviations from the mean, divided by their
-    number less `correction`."""
+    """The variance over the axes `dim` (all by default): the sum of squared deviations from the mean, divided by the
+    number of elements minus `correction`."""
     return _variance("var", input, dim, correction, keepdim)
 
 
 @torch_lacks(unbiased=True)
 def std(input: TensorLike, dim: Dims = None, *, correction: float = 1, keepdim: bool = False) -> Value:
-    """The square root of var; the gradient at 0 is 0."""
+    """The square root of var; as in PyTorch, the gradient at 0 is 0."""
     return _root(_variance("std", input, dim, correction, keepdim))
 
 
@@ -177,7 +177,7 @@ def _root(x: Value) -> Value:
 
 @torch_lacks(out=None, dtype=None)
 def norm(input: TensorLike, p: float | str = "fro", dim: Dims = None, keepdim: bool = False) -> Value:
-    """The p-norm over the axes `dim` (all by default) for p > 0 ("fro": 2), and infinity. The gradient at 0 is 0; equal
+    """The p-norm over the axes `dim` (all by default), for p > 0, infinity, or "fro" (2). The gradient at 0 is 0. Equal
     largest elements share the gradient of the infinity norm evenly."""
     x = as_value(input)
     axes = axes_of("norm", x, dim)

@@ -22,19 +22,19 @@ from .windows import images
 
 __all__ = ["channel_shuffle", "interpolate", "pixel_shuffle", "pixel_unshuffle"]
 
-# Mode -> the elements that contribute to one of the result, relative to the element at floor(position), and their
-# weights at distance t from that.
+# The elements that contribute to an element of the result at a position: their offsets from the element at
+# floor(position), and their weights as functions of t = position - floor(position).
 _Taps = Sequence[tuple[int, Callable[[Any], Any]]]
 LINEAR: _Taps = ((0, lambda t: 1.0 - t), (1, lambda t: t))
 
 
 def _near(t: Any) -> Any:
-    """Keys 1981, a = -0.75 as in PyTorch: the weight at a distance of at most 1."""
+    """The cubic weight at a distance t of at most 1: Keys 1981, with a = -0.75 as in PyTorch."""
     return (1.25 * t - 2.25) * t * t + 1.0
 
 
 def _far(t: Any) -> Any:
-    """The same at a distance of 1 to 2."""
+    """The cubic weight at a distance t from 1 to 2."""
     return ((-0.75 * t + 3.75) * t - 6.0) * t + 3.0
 
 
@@ -44,7 +44,7 @@ CUBIC: _Taps = (
     (1, lambda t: _near(1.0 - t)),
     (2, lambda t: _far(2.0 - t)),
 )
-_AXES = {
+_AXES = {  # mode -> the numbers of spatial axes that it supports
     "nearest": (1, 2),
     "nearest-exact": (1, 2),
     "area": (1, 2),
@@ -63,10 +63,11 @@ def interpolate(
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
 ) -> Value:
-    """Images [N, C, L] or [N, C, H, W] with `size` pixels, or `scale_factor` times as many (rounded down).
+    """Images [N, C, L] or [N, C, H, W] resampled to `size` pixels, or to `scale_factor` times as many (rounded down).
 
-    Modes: "nearest", "nearest-exact", "area" (adaptive_avg_pool), "linear" of [N, C, L], "bilinear" and "bicubic" of
+    Modes: "nearest", "nearest-exact", "area" (adaptive_avg_pool), "linear" for [N, C, L], "bilinear" and "bicubic" for
     [N, C, H, W]. align_corners: the centres of the corner pixels coincide, not the corners of the images.
+    recompute_scale_factor: positions follow from the sizes, not from scale_factor.
     """
     x, name = as_value(input), "interpolate"
     axes = x.ndim - 2
@@ -92,9 +93,10 @@ def interpolate(
         return (adaptive_avg_pool1d if axes == 1 else adaptive_avg_pool2d)(x, tuple(sizes))
     for axis, (d, new, step) in enumerate(zip(given, sizes, steps, strict=True), 2):
         if new == d and mode in ("nearest", "linear", "bilinear"):
-            continue  # as PyTorch, whatever the factor
+            continue  # as in PyTorch, also if the factor is not 1
         if mode.startswith("nearest"):
-            step = None if new == 2 * d and mode == "nearest" else step  # the same
+            # As in PyTorch, a doubled image repeats each pixel, also if the factor is not exactly 2.
+            step = None if new == 2 * d and mode == "nearest" else step
             x = _nearest(x, axis, d, new, step, 0.5 if mode == "nearest-exact" else 0.0)
         else:
             taps = CUBIC if mode == "bicubic" else LINEAR
@@ -126,7 +128,7 @@ def _nearest(x: Value, axis: int, size: int, new: int, step: float | None, offse
 
 
 def _positions(size: int, new: int, step: float | None, aligned: bool, mode: str) -> Any:
-    """Where the new elements are, in units of the old ones."""
+    """The positions of the new elements, in units of the old elements."""
     if aligned:
         return np.arange(new) * ((size - 1) / (new - 1) if new > 1 else 0.0)
     positions = (np.arange(new) + 0.5) * (size / new if step is None else step) - 0.5
@@ -134,7 +136,7 @@ def _positions(size: int, new: int, step: float | None, aligned: bool, mode: str
 
 
 def _weighted(x: Value, axis: int, positions: Any, taps: _Taps) -> Value:
-    """The sum of the taps' elements, each times its weight; those outside are the border's."""
+    """The weighted sum of the taps' elements; an element outside is replaced by the border element."""
     size = x.shape[axis]
     assert isinstance(size, int)
     if size == 1:
@@ -147,7 +149,7 @@ def _weighted(x: Value, axis: int, positions: Any, taps: _Taps) -> Value:
 
 
 def _grouped(name: str, x: Value, factor: Any, what: str) -> tuple[int, list[Any]]:
-    """The factor, and the extents [..., C, H, W]."""
+    """The factor as an int, and the extents of x [..., C, H, W]."""
     k = whole(name, x, what, factor)
     if x.ndim < 3 or k < 1 or not all(isinstance(d, int) for d in x.shape[-3:]):
         raise shape_error(name, [x], f"the input must be [..., C, H, W], and {what}={factor!r} at least 1")
@@ -179,8 +181,8 @@ def pixel_unshuffle(input: TensorLike, downscale_factor: int) -> Value:
 
 
 def channel_shuffle(input: TensorLike, groups: int) -> Value:
-    """The channels of [N, C, H, W], divided into groups, in the order of their places in the groups: the first of each
-    group, then the second of each. Zhang et al. 2018."""
+    """The channels of [N, C, ...], divided into `groups` groups, in another order: the first channel of each group,
+    then the second of each, and so on. Zhang et al. 2018."""
     x, name = as_value(input), "channel_shuffle"
     g = whole(name, x, "groups", groups)
     if x.ndim < 3:

@@ -1,4 +1,4 @@
-"""Images sampled at positions that are computed: grids, as spatial transformer networks have them."""
+"""Images sampled at computed positions, as in spatial transformer networks (Jaderberg et al. 2015)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ __all__ = ["affine_grid", "grid_sample"]
 
 
 def affine_grid(theta: TensorLike, size: Sequence[int], align_corners: bool = False) -> Value:
-    """The positions [N, H, W, 2], in -1 to 1, to which matrices theta [N, 2, 3] map the positions of an image of size
-    (N, C, H, W); only H and W are read."""
+    """The grid [N, H, W, 2] for grid_sample: the products of the matrices theta [N, 2, 3] and the positions (x, y, 1)
+    of the pixels of an image of size (N, C, H, W), x and y from -1 to 1. Of `size`, only H and W are read."""
     t, name = as_value(theta), "affine_grid"
     sizes = list_of(name, t, "size", size)
     if t.ndim != 3 or t.shape[1:] != (2, 3) or len(sizes) != 4:
@@ -50,9 +50,10 @@ def grid_sample(
     padding_mode: str = "zeros",
     align_corners: bool = False,
 ) -> Value:
-    """Images [N, C, H, W] at the positions of a grid [N, Ho, Wo, 2], x before y, -1 and 1 the borders: [N, C, Ho, Wo].
+    """Images [N, C, H, W] at the positions of a grid [N, Ho, Wo, 2]: [N, C, Ho, Wo]. A position is (x, y), with -1 and
+    1 at the borders of the image.
 
-    mode: "bilinear", "nearest" or "bicubic". padding_mode: the values outside of the image: "zeros", its "border", or
+    mode: "bilinear", "nearest" or "bicubic". padding_mode: values outside of the image are "zeros", its "border", or
     its "reflection". align_corners: -1 and 1 are the centres of the pixels at the corners.
     """
     image, g, name = as_value(input), as_value(grid), "grid_sample"
@@ -70,7 +71,7 @@ def grid_sample(
     pixels = flatten(image, 2)
 
     def inside(at: Value, extent: Any) -> Value:
-        """The position that padding shows for one outside."""
+        """The position in the image whose value padding shows at a position outside."""
         if padding_mode == "zeros":
             return at
         if padding_mode == "reflection":
@@ -85,7 +86,7 @@ def grid_sample(
         return at if mode == "bicubic" else inside(at, extent)
 
     def nearby(at: Value, extent: Any) -> list[tuple[Value, Value | None]]:
-        """The pixels that contribute, and their weights."""
+        """The positions of the pixels that contribute along an axis, and their weights (None: 1)."""
         if mode == "nearest":
             return [(detach(round(at)), None)]
         first = detach(floor(at))

@@ -1,7 +1,7 @@
 """Elements that are replaced at indices, or combined with the elements there.
 
-Sums have kernels. Products and extremes compare each index with each place of the axis: the cost is the product of both
-extents, and nothing is stored for it.
+Sums have kernels. Products, maxima and minima compare each index with each position along the axis: the number of
+comparisons is the product of both extents, and their results are not stored.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .slicing import cut, extent_of
 __all__ = ["index_put", "scatter", "scatter_reduce"]
 
 LARGEST = float(np.finfo(np.float32).max)
-# reduce -> along an axis, of two values, of nothing
+# reduce -> the reduction along an axis, the combination of two values, and the result for no values
 COMBINATIONS: dict[str, tuple[Callable[..., Value], Callable[..., Value], float]] = {
     "prod": (prod, mul, 1.0),
     "amax": (amax, maximum, -LARGEST),
@@ -38,9 +38,9 @@ ARITHMETIC = ("sum", "mean", *COMBINATIONS)
 
 @torch_lacks(reduce=None)
 def scatter(input: TensorLike, dim: int, index: TensorLike, src: Any) -> Value:
-    """input with src[i, j, k], or a number, in place of the element at [i, index[i, j, k], k] for dim=1; along other
-    axes the index may be shorter than both. Where several elements have one place, it gets their sum, where PyTorch has
-    any of them."""
+    """input with the element at [i, index[i, j, k], k] replaced by src[i, j, k], or by the number src, for dim=1. Along
+    other axes the index may be shorter than both. If several elements of src replace one element, their sum does;
+    PyTorch takes any of them."""
     x, i = as_value(input), as_value(index)
     if isinstance(src, Value) or np.ndim(src):
         return scatter_reduce(x, dim, i, src, "sum", include_self=False)
@@ -56,11 +56,11 @@ def scatter(input: TensorLike, dim: int, index: TensorLike, src: Any) -> Value:
 def scatter_reduce(
     input: TensorLike, dim: int, index: TensorLike, src: TensorLike, reduce: str, *, include_self: bool = True
 ) -> Value:
-    """input with src[i, j, k] combined with the element at [i, index[i, j, k], k] for dim=1; along other axes the index
-    may be shorter than both. reduce: "sum", "prod", "mean", "amax" or "amin". include_self=False: elements of src
-    replace the input's elements and are not combined with them. Floats.
+    """input with src[i, j, k] combined with the element at [i, index[i, j, k], k] for dim=1; floats only. Along other
+    axes the index may be shorter than both. reduce: "sum", "prod", "mean", "amax" or "amin". include_self=False:
+    elements of src are combined with each other only, and replace the input's element.
 
-    Of equal maxima the input's takes half of the gradient."""
+    If the input's element equals the largest (or smallest) element of src, it gets half of the gradient."""
     x, s, name = as_value(input), as_value(src), "scatter_reduce"
     if reduce not in ARITHMETIC:
         raise shape_error(name, [x], f"reduce={reduce!r}; known: {', '.join(ARITHMETIC)}")
@@ -84,10 +84,10 @@ def scatter_reduce(
 
 
 def index_put(input: TensorLike, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Value:
-    """input with values at input[indices], as `x[:, i, j] = values` of PyTorch: integers that broadcast together, or
-    one mask for a value that broadcasts; None for an axis that is whole; negative integers count from the end.
-    accumulate: values are added. Of several values with one place the sum is taken, where PyTorch has any of them; a
-    number stays that number."""
+    """input with input[indices] replaced by values, as PyTorch's `x[:, i, j] = values`. indices: integers that
+    broadcast together, negative ones counting from the end, with None for an axis that is taken whole; or one mask, for
+    values that broadcast. accumulate: values are added instead. If several values replace one element, their sum does;
+    PyTorch takes any of them. A constant number replaces elements as it is."""
     x, v, name = as_value(input), as_value(values), "index_put"
     given = {k: as_value(i) for k, i in enumerate(indices) if i is not None}
     first = min(given, default=0)
@@ -104,7 +104,7 @@ def index_put(input: TensorLike, indices: Sequence[Any], values: Any, accumulate
     order = [*range(first), *given, *(k for k in range(first, x.ndim) if k not in given)]
     moved = x if order == [*range(x.ndim)] else permute(x, order)
     before, after = moved.shape[:first], moved.shape[first + len(given) :]
-    if v.ndim and moved is not x:  # PyTorch has the axes of the indices first
+    if v.ndim and moved is not x:  # as in PyTorch, the axes of the indices come first in `values`
         own = len(place.shape)
         v = broadcast_to(v, (*place.shape, *before, *after))
         v = permute(v, [*range(own, own + first), *range(own), *range(own + first, v.ndim)])
@@ -123,12 +123,12 @@ def index_put(input: TensorLike, indices: Sequence[Any], values: Any, accumulate
 
 
 def _zeros(x: Value) -> Value:
-    """Zeros of the shape of x, whose elements may be infinite (0 * x would be NaN)."""
+    """Zeros of x's shape; 0 * x would be NaN where x is infinite."""
     return broadcast_to(as_value(0.0), x.shape)
 
 
 def _combined(x: Value, axis: int, i: Value, s: Value, along: Any, nothing: float) -> Value:
-    """For each element of x the elements of s that have its place, reduced; `nothing` where there is none."""
+    """For each element of x, the reduction of the elements of s that the index assigns to it; `nothing` if none is."""
     name, d = "scatter_reduce", extent_of("scatter_reduce", x, axis)
     if not i.ndim == x.ndim == s.ndim:
         raise shape_error(name, [x, i, s], "input, index and src must have as many axes")

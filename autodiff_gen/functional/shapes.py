@@ -15,9 +15,9 @@ __all__ = ["broadcast_to", "flatten", "permute", "reshape", "squeeze", "transpos
 
 
 def reshape(input: TensorLike, shape: Sequence[Size] | Size) -> Value:
-    """The same elements, in row-major order, with another shape; one extent may be -1. The batch axis is written as
-    x.shape[0], as -1, or as the number that the model gives as the largest batch. A view, except where groups of the
-    batch are merged or made, [2, n, d] and [2 n, d]: floats are copied."""
+    """The same elements, in row-major order, with another shape; one extent may be -1. Give the batch axis as
+    x.shape[0], as -1, or as the number of samples of the largest batch. A view, except that floats are copied between
+    [2, n, d] and [2 n, d], where n is the batch."""
     x = as_value(input)
     wanted: Shape = tuple(map(plain, (shape,) if isinstance(shape, int | Dim) else shape))
     if not all(isinstance(d, int | Dim) for d in wanted):
@@ -39,7 +39,7 @@ def _reshaped(x: Value, wanted: Shape) -> Value:
 
 
 def _resolved(x: Value, wanted: Shape) -> Shape:
-    """The shape with the extent of -1."""
+    """The shape with a number instead of -1."""
     if sum(1 for d in wanted if d == -1) > 1:
         raise shape_error("reshape", [x], f"only one extent of {list(wanted)} may be -1")
     if -1 in wanted:
@@ -61,7 +61,7 @@ def merged_groups(x: Value) -> Value:
 
 
 def _regrouped(x: Value, wanted: Shape) -> Value:
-    """A reshape that is no view, because rows of the batch are in groups before or after it."""
+    """A reshape that copies, because the rows of the batch are in groups before or after it."""
 
     def grouped(shape: Shape) -> tuple[int, Size, Size]:
         """The groups, the extent that follows the batch, and the elements of a row. Raises ShapeError."""
@@ -79,7 +79,8 @@ def _regrouped(x: Value, wanted: Shape) -> Value:
 
 
 def _with_batch(x: Value, wanted: Shape) -> Iterator[Shape]:
-    """Shapes in which an extent follows the batch and is given as a number, the size of the largest batch."""
+    """Candidates for `wanted`: each has one extent that was a multiple of the largest batch, and now follows the
+    batch."""
     caps = {d.cap for d in x.shape if isinstance(d, Dim)}
     for k, d in enumerate(wanted):
         for cap in caps:
@@ -88,7 +89,7 @@ def _with_batch(x: Value, wanted: Shape) -> Iterator[Shape]:
 
 
 def _quotient(x: Value, wanted: Shape, total: Size, rest: Size) -> Size:
-    """The extent of -1. Raises ShapeError if there is none."""
+    """The number for -1 in `wanted`. Raises ShapeError if there is none."""
     if isinstance(rest, Dim):
         if isinstance(total, Dim) and total.power == rest.power and total.coef % rest.coef == 0:
             return total.coef // rest.coef
@@ -98,7 +99,7 @@ def _quotient(x: Value, wanted: Shape, total: Size, rest: Size) -> Size:
 
 
 def flatten(input: TensorLike, start_dim: int = 0, end_dim: int = -1) -> Value:
-    """Axes start_dim to end_dim merged into one."""
+    """Axes start_dim to end_dim (inclusive) merged into one: [2, 3, 4] -> [24] by default."""
     x = as_value(input)
     if x.ndim == 0:
         return reshape(x, (1,))
@@ -162,6 +163,7 @@ def transpose(input: TensorLike, dim0: int, dim1: int) -> Value:
 
 
 def broadcast_to(input: TensorLike, shape: Sequence[Size]) -> Value:
+    """The input broadcast to a shape, as in NumPy; a view."""
     x = as_value(input)
     wanted = list_of("broadcast_to", x, "shape", shape)
     return x if x.shape == wanted else apply("broadcast_to", x, shape=wanted)

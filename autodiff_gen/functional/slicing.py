@@ -1,5 +1,5 @@
-"""Slices of a value, which are views. A batch that varies can only be taken whole; an axis of several batches, such as
-[2 n, d], can be cut between them, which copies."""
+"""Slices of a value, which are views. The batch axis can only be taken whole; an axis of several batches, such as
+[2 n, d], can be cut between the batches, which copies."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def extent_of(name: str, x: Value, axis: int) -> int:
 
 
 def in_groups(name: str, x: Value, axis: int) -> Value:
-    """x [c n, ...] as [c, n, ...], for the batch n. Raises ShapeError for integers, which cannot be copied, and unless
-    the batch axis is the first but for extents of 1."""
+    """x [c n, ...] as [c, n, ...], for the batch n. Raises ShapeError for integers, which cannot be copied, and if axes
+    before the batch axis have extents other than 1."""
     d = x.shape[axis]
     assert isinstance(d, Dim)
     if product(x.shape[:axis]) != 1 or x.dtype.kind != "f":
@@ -49,7 +49,7 @@ def in_groups(name: str, x: Value, axis: int) -> Value:
 
 
 def cut_batch(name: str, x: Value, axis: int, start: Size, size: Size) -> Value:
-    """`size` elements along an axis that follows the batch, starting at `start`: multiples of the batch n."""
+    """`size` elements along an axis that follows the batch, starting at `start`; both are multiples of the batch n."""
     d = x.shape[axis]
     assert isinstance(d, Dim)
     first, count = (
@@ -95,7 +95,7 @@ def select(input: TensorLike, dim: int, index: int) -> Value:
 
 
 def split(tensor: TensorLike, split_size_or_sections: int | Sequence[int], dim: int = 0) -> list[Value]:
-    """Parts along `dim`: of the given size, the last possibly smaller, or of the listed sizes."""
+    """Parts along `dim`, as a list: of the given size, the last possibly smaller, or of the listed sizes."""
     x = as_value(tensor)
     axis = axis_of("split", x, dim)
     if isinstance(x.shape[axis], Dim):
@@ -130,7 +130,7 @@ def _split_batch(x: Value, axis: int, given: Any) -> list[Value]:
 
 
 def chunk(input: TensorLike, chunks: int, dim: int = 0) -> list[Value]:
-    """At most `chunks` parts of one size along `dim`, the last possibly smaller."""
+    """At most `chunks` parts of one size along `dim`, as a list; the last may be smaller."""
     x = as_value(input)
     axis = axis_of("chunk", x, dim)
     extent = x.shape[axis]
@@ -143,7 +143,7 @@ def chunk(input: TensorLike, chunks: int, dim: int = 0) -> list[Value]:
 
 
 def unbind(input: TensorLike, dim: int = 0) -> list[Value]:
-    """The slices at all indices along `dim`, without that axis."""
+    """The slices at all indices along `dim`, without that axis, as a list."""
     x = as_value(input)
     axis = axis_of("unbind", x, dim)
     return [select(x, axis, i) for i in range(extent_of("unbind", x, axis))]

@@ -11,13 +11,13 @@ __all__ = ["log_softmax", "softmax"]
 
 @torch_lacks(dtype=None)
 def softmax(input: TensorLike, dim: int) -> Value:
-    """exp(x) / sum(exp(x)) along `dim`."""
+    """exp(input) / sum(exp(input)) along `dim`, without overflow."""
     x = as_value(input)
     return apply("softmax", x, axes=(axis_of("softmax", x, dim),))
 
 
 @torch_lacks(dtype=None)
 def log_softmax(input: TensorLike, dim: int) -> Value:
-    """log(softmax(x)) along `dim`, without cancellation."""
+    """log(softmax(input)) along `dim`, without cancellation."""
     x = as_value(input)
     return apply("log_softmax", x, axes=(axis_of("log_softmax", x, dim),))

@@ -1,6 +1,7 @@
 """Elements in the order of their size.
 
-Each element's place is counted: the cost is quadratic in the extent, and there is no branch and no copy of the input.
+The position of an element is the number of elements before it: the cost is quadratic in the extent, and there is no
+branch and no copy of the input.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ __all__ = ["argsort", "sort", "topk"]
 
 
 def _order(name: str, x: Value, axis: int, descending: bool, count: int | None = None) -> Value:
-    """The s32 indices of the first `count` elements along an axis in order (all by default); of equal elements the one
-    with the smaller index comes first."""
+    """The s32 indices of the first `count` elements (all by default) in sorted order along an axis. Of equal elements,
+    the one with the smaller index comes first."""
     d = extent_of(name, x, axis)
     y = transpose(x, axis, -1)
     index = apply("iota", size=d)
@@ -27,18 +28,16 @@ def _order(name: str, x: Value, axis: int, descending: bool, count: int | None =
     one, others = unsqueeze(y, -1), unsqueeze(y, -2)
     before = gt(others, one) if descending else lt(others, one)
     ahead = logical_or(before, logical_and(eq(others, one), earlier))
-    place = apply(
-        "sum_s32", to(ahead, "s32"), axes=(y.ndim,), keepdim=False
-    )  # the number of elements before it
+    place = apply("sum_s32", to(ahead, "s32"), axes=(y.ndim,), keepdim=False)
     k = d if count is None else count
     found = eq(unsqueeze(place, -2), reshape(apply("iota", size=k), (k, 1)))
     chosen = apply("sum_s32", to(found, "s32") * index, axes=(y.ndim,), keepdim=False)
-    chosen = where(gt(chosen, d - 1), d - 1, chosen)  # of elements that are NaN, which have no order
+    chosen = where(gt(chosen, d - 1), d - 1, chosen)  # elements that are NaN have no order
     return transpose(chosen, axis, -1)
 
 
 def argsort(input: TensorLike, dim: int = -1, descending: bool = False, stable: bool = False) -> Value:
-    """The s32 indices that sort the input along `dim`, always stably."""
+    """The s32 indices (PyTorch: int64) that sort the input along `dim`, always stably."""
     x = as_value(input)
     return _order("argsort", x, axis_of("argsort", x, dim), descending)
 
@@ -56,8 +55,8 @@ def sort(
 
 @torch_lacks(sorted=True, out=None)
 def topk(input: TensorLike, k: int, dim: int = -1, largest: bool = True) -> tuple[Value, Value]:
-    """The k largest (or smallest) elements along `dim`, in order, and their s32 indices. Of equal elements the first
-    come first."""
+    """The k largest (largest=False: smallest) elements along `dim`, in order, and their s32 indices. Of equal elements,
+    the one with the smaller index comes first."""
     x, count = as_value(input), plain(k)
     axis = axis_of("topk", x, dim)
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= extent_of("topk", x, axis):

@@ -16,7 +16,7 @@ from ..ir.node import Value
 from ..ir.types import Dim, Size, product
 from .alternatives import ALTERNATIVES, METHODS
 
-# Operators with an op: method -> op; operators of the first table also have a reflected form.
+# Operators that apply an op: method -> op. Operators in _REFLECTED also have a reflected form, such as __radd__.
 _REFLECTED = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div"}
 _BINARY = {"lt": "lt", "le": "le", "gt": "gt", "ge": "ge", "and": "logical_and", "or": "logical_or"}
 _UNARY = {"neg": "neg", "invert": "logical_not", "abs": "abs"}
@@ -183,8 +183,8 @@ def _variadic(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_extent(method: str, own: Callable[[Dim, Any], Any] | None) -> Callable[[Dim, Any], Any]:
-    """An operator of an extent and a number: Dim's operator `own` where there is one, otherwise the operator of graph
-    values, with the extent as a float."""
+    """An operator of an extent and a number: Dim's operator `own` if it gives an extent, otherwise the operator of
+    graph values, with the extent as a float."""
 
     def operate(self: Dim, other: Any) -> Any:
         result = own(self, other) if own is not None else NotImplemented
@@ -209,7 +209,7 @@ def _like(function: Callable[..., Value]) -> Callable[[Value, Value], Value]:
 
 
 def t(self: Value) -> Value:
-    """The transpose of a matrix: [m, n] -> [n, m]; a view."""
+    """The axes in reverse order, [m, n] -> [n, m]; a view."""
     return apply("permute", self, dims=tuple(reversed(range(len(self.type.shape)))))
 
 
@@ -249,8 +249,8 @@ def _set_requires_grad(self: Value, requires_grad: bool) -> None:
 
 
 def requires_grad_(self: Value, requires_grad: bool = True) -> Value:
-    """Whether models that are built afterwards train this parameter. ModelError for a value that is no parameter, and
-    where it would change for a model that is built already."""
+    """Set whether models that are built afterwards train this parameter; returns it. Raises ModelError for a value that
+    is not a parameter, and for a change to a parameter of a model that is built already."""
     state = _parameter(self)
     if state.trainable == requires_grad:
         return self
@@ -263,5 +263,5 @@ def requires_grad_(self: Value, requires_grad: bool = True) -> Value:
 
 
 def size(self: Value, dim: int | None = None) -> Any:
-    """The shape, or one of its extents, which may be the batch extent."""
+    """The shape, or one of its extents; an extent may follow the batch."""
     return self.type.shape if dim is None else self.type.shape[dim]

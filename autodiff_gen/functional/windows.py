@@ -64,7 +64,8 @@ def images(name: str, input: TensorLike, axes: int) -> Images:
 
 
 def pair(name: str, role: str, given: Numbers, axes: int, absent: int = 1) -> Pair:
-    """One number for all axes, or one for each; `absent`: the number of the missing first axis."""
+    """Numbers for two axes, from one number for all axes or one for each; `absent`: the number for the first axis if
+    there is only one. Raises ShapeError for anything else."""
     items = (given,) * axes if not isinstance(given, Sequence) else tuple(given)
     try:
         numbers = tuple(operator.index(k) for k in items)

@@ -16,7 +16,8 @@ from .wrong_indices import reject_wrong_indices
 
 @dataclass
 class Batch:
-    """The number of rows of one call: the rows of the first array with a batch axis; the others must match it."""
+    """The number of rows n of one call: the first array with a batch axis gives it, and the others must match. `cap`,
+    `least`: the limits of n; `giver`: the name of that array."""
 
     cap: int
     least: int = 1
@@ -51,7 +52,7 @@ def checked(arg: Arg, value: Any, batch: Batch) -> Any:
 
 
 def out_array(arg: Arg, batch: Batch) -> Any:
-    """Memory for an output, filled with NaN so that an element that C does not write is detected."""
+    """Memory for an output. Floats are NaN at first, which shows elements that C does not write."""
     shape = bound(arg.type.shape, batch.rows)
     return np.full(shape, np.nan if arg.type.dtype.kind == "f" else 0, dtype=arg.type.dtype.numpy)
 

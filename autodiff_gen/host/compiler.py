@@ -1,7 +1,7 @@
 """Compile sources to a shared library with the host's C compiler; objects are cached by the hash of their inputs.
 
-The cache is `$AUTODIFF_CACHE`, by default a folder of the user's own in the temporary folder. Every file is written
-under a temporary name and renamed, so that concurrent processes can build the same library.
+The cache is `$AUTODIFF_CACHE`, by default a folder of this user in the temporary folder. Every file is written under a
+temporary name and renamed, so that concurrent processes can build the same library.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..targets import installation
 
 CFLAGS = ("-std=c99", "-fPIC", "-fno-strict-aliasing")
 CANDIDATES = ("cc", "gcc", "clang")
-REF_LEVEL, TUNED_LEVEL = "-O1", "-O2"  # of generated C: all kernels are `ref`, or not
+REF_LEVEL, TUNED_LEVEL = "-O1", "-O2"  # levels of generated C: all kernels are `ref`, or not
 
 
 def find_compiler(cc: str | None = None) -> tuple[str, ...]:
@@ -52,9 +52,9 @@ def find_compiler(cc: str | None = None) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Compiler:
-    """A host compiler: `command` is the start of its command line, `opt` the optimisation level of all C. Without one,
-    kernels have -O2, and generated C too unless all kernels are `ref`: with -O1 it is then as fast, within 5 % either
-    way, and compiled in two thirds of the time.
+    """A host compiler. command: the start of its command line; opt: the optimisation level of all C. Without opt,
+    kernels are compiled with -O2, and generated C too unless all kernels are `ref`: then it has -O1, with which it is
+    as fast within 5 %, and compiles in two thirds of the time.
     """
 
     command: tuple[str, ...]
@@ -62,13 +62,13 @@ class Compiler:
 
     @property
     def identity(self) -> str:
-        """A text that differs between compilers, their versions and options; found without running the compiler."""
+        """A text that differs between compilers, their versions and options; the compiler is not run for it."""
         path = os.path.realpath(shutil.which(self.command[0]) or self.command[0])
         stat = os.stat(path)
         return f"{path} {stat.st_size} {stat.st_mtime_ns} {self.command[1:]}"
 
     def library(self, files: Mapping[str, str], backends: Backends, called: Iterable[Kernel]) -> ctypes.CDLL:
-        """Compile the .c files among `files` (name -> text) and the kernels of `backends` that they call, and load the
+        """Compile the .c files among `files` (name -> text) and the kernels `called`, with their callees, and load the
         library.
 
         Generated C is built without contraction into FMA when every backend is `ref`, otherwise with it. Raises
@@ -130,7 +130,7 @@ class Compiler:
 
 def first_error(stderr: str) -> str:
     """The first line of a compiler's or linker's output that is an error, without the linker's path. The last line of
-    a linker that fails says just that."""
+    a failed linker only says that it failed."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith("collect2:")] or lines
     words = ("error:", "undefined reference", "overflowed")

@@ -14,8 +14,8 @@ from .compiler import cache_folder, fingerprint, first_error
 
 
 class Objects:
-    """`command`: a compiler that is installed, with its flags; `include`: its folders of headers; `read`: others from
-    which sources include C; `board`: for messages."""
+    """A cache of objects. command: an installed compiler with its flags; include: folders of headers; read: other
+    folders with files that sources include; board: its name, for messages."""
 
     def __init__(
         self, command: Sequence[str], include: Sequence[Path], board: str, read: Sequence[Path] = ()

@@ -44,7 +44,8 @@ class _Compiled:
         structs = list(self.regions.values()) or [self.memory]
         sizes = [r.bytes for r in program.regions] or [program.struct_bytes]
         assert [ctypes.sizeof(s) for s in structs] == sizes, (sizes, [ctypes.sizeof(s) for s in structs])
-        # Memory on a board is not zero at first either. All bits set is NaN, which exposes a read before a write.
+        # As on a board, memory is not zero at first. Floats with all bits set are NaN, which exposes reads before
+        # writes.
         for struct in (*structs, self.memory):
             ctypes.memset(ctypes.byref(struct), 0xFF, ctypes.sizeof(struct))
         self._strstatus = self.library[f"{program.name}_strstatus"]
@@ -104,8 +105,8 @@ def _c_type(dtype: DType) -> Any:
 
 
 def _struct(program: Program) -> type[ctypes.Structure]:
-    """The trainer's C struct: the states, the arena of floats, the arena of integers; or pointers to the structs of its
-    regions of memory."""
+    """The trainer's C struct: the states, the arena of floats and the arena of integers, or pointers to the structs of
+    its regions of memory; then the number of the part, for a program whose steps are split."""
     if program.regions:
         fields: list[tuple[str, Any]] = [(r.member, ctypes.c_void_p) for r in program.regions]
     else:
@@ -164,9 +165,9 @@ def host_trainer(
     cc: str | None = None,
     ram: Ram = None,
 ) -> Trainer:
-    """The model compiled for the host and initialised with seed 0. `ram`: the bytes that parameters, optimizer state
-    and arena may take together, or in each of several regions of memory by their names, the main one first; other
-    arguments as in `host_function`. Raises PlanError if they need more."""
+    """The model compiled for the host and initialised with seed 0. ram: the bytes that parameters, optimizer state and
+    arena may take together, or a dict with the bytes of each region of memory by name, the main region first. cc: the
+    compiler, as in find_compiler; other arguments as in `host_function`. Raises PlanError if more bytes are needed."""
     sizes = list(ram.values()) if isinstance(ram, Mapping) else [] if ram is None else [ram]
     named = not isinstance(ram, Mapping) or (ram and all(is_identifier(name) for name in ram))
     if not named or any(not isinstance(n, int) or isinstance(n, bool) or n < 1 for n in sizes):
@@ -216,8 +217,8 @@ class Trainer:
         return float(outs[0])
 
     def abort(self) -> None:
-        """Abandon a step in parts: the weights are as before it. Raises AutodiffError where its updates have begun,
-        ModelError without split=True."""
+        """Abandon a step in parts: the weights are as before the step. Raises AutodiffError if its updates have begun,
+        ModelError for models without split=True."""
         if not self.program.split:
             raise ModelError("abort: no step is made in parts; build the model with split=True")
         self._compiled.call(f"{self.program.name}_abort")
@@ -262,9 +263,9 @@ class Trainer:
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> None:
         """Set parameters and optimizer state from arrays (or PyTorch tensors) by name.
 
-        `strict`: missing and unexpected names are errors; otherwise the trainer keeps its values for missing names. The
-        optimizer's state may be left out as a whole, and frozen parameters and buffers too. Raises ModelError for names
-        and for other values of frozen ones, ShapeError for shapes and dtypes; on an error nothing changes.
+        strict: missing and unexpected names are errors; otherwise the trainer keeps its values for missing names. The
+        optimizer's state may be left out as a whole, and frozen parameters and buffers too. Raises ModelError for wrong
+        names and for other values of frozen parameters, ShapeError for shapes and dtypes; on an error nothing changes.
         """
         check_state(self.program, "load_state_dict", state, strict)
         slots = {s.name: s for s in self.program.slots}
@@ -278,7 +279,7 @@ class Trainer:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a checkpoint with the generated code's `save`, in the format that the board reads and writes. Raises
-        DataError where the file cannot be written."""
+        DataError if the file cannot be written."""
         data = bytearray()
 
         def write(_: Any, offset: int, source: int, count: int) -> int:
@@ -296,9 +297,9 @@ class Trainer:
             raise DataError(f"checkpoint {path}: cannot be written: {error.strerror}") from None
 
     def load(self, path: str | os.PathLike[str], strict: bool = True) -> None:
-        """Read a checkpoint with the generated code's `load`. Raises DataError, and changes nothing, when it is damaged
-        or belongs to another model; also when it is of another program with the same parameters, whose operations, loss
-        or optimizer differ, unless `strict` is False.
+        """Read a checkpoint with the generated code's `load`. Raises DataError, and changes nothing, if it is damaged
+        or belongs to another model. Unless strict=False, this includes a program with the same parameters whose
+        operations, loss or optimizer differ.
         """
         data = read_bytes(Path(path), DataError, what="checkpoint ", limit=MEMORY)
 

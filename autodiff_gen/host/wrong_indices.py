@@ -17,13 +17,13 @@ from ..ir.types import Dim, Type, s32
 
 
 def inputs_of(check: Check) -> list[Value]:
-    """The inputs that an index is computed of."""
+    """The inputs from which an index is computed."""
     return [node.results[0] for node in topological([check.value]) if node.op is INPUT]
 
 
 def reject_wrong_indices(checks: Iterable[Check], arrays: Mapping[Value, Any]) -> None:
-    """Raise ShapeError where arrays of inputs, of their dtypes, give an index out of range. Arrays of a data set may
-    have the rows of many calls."""
+    """Raise ShapeError if arrays of inputs give an index out of range. Arrays have the dtypes of the inputs; arrays of
+    a data set may have the rows of many calls. Checks that need other inputs are skipped."""
     for check in checks:
         inputs = inputs_of(check)
         if not arrays.keys() >= {*inputs}:
@@ -38,7 +38,7 @@ def reject_wrong_indices(checks: Iterable[Check], arrays: Mapping[Value, Any]) -
 
 
 def _calls(arrays: Mapping[Value, Any]) -> Iterator[tuple[int, Mapping[Value, Any]]]:
-    """The first row and the arrays of each call, for a model whose batch is a number."""
+    """(first row, arrays) of each call, if the batch of the model is a number; otherwise the arrays as they are."""
     batches = {v.type.shape[0] if v.ndim else None for v in arrays}
     rows, counts = next(iter(batches)), {len(a) if a.ndim else 0 for a in arrays.values()}
     (count, *others) = counts
@@ -46,17 +46,17 @@ def _calls(arrays: Mapping[Value, Any]) -> Iterator[tuple[int, Mapping[Value, An
         yield 0, arrays
         return
     for first in range(0, count, rows):
-        first = max(min(first, count - rows), 0)  # the last call has rows of the one before
+        first = max(min(first, count - rows), 0)  # the last call repeats rows of the call before
         parts = {v: a[first : first + rows] for v, a in arrays.items()}
         yield first, {v: np.resize(a, (rows, *a.shape[1:])) for v, a in parts.items()}
 
 
 def _text(check: Check, at: tuple[int, ...], index: Any, arrays: Mapping[Value, Any], first: int) -> str:
-    """`x[2] is 7`, and the index that is computed of it where that is another number. first: the row of x[0]."""
+    """`x[2] is 7`, and the index computed from it if that is another number. first: the row of the data set at x[0]."""
     found = _element(check.value, at, arrays)
     if found is None:
         names = " and ".join(str(v.name) for v in inputs_of(check))
-        return f"{names}: an index that is computed of it is {index}"
+        return f"{names}: an index that is computed from it is {index}"
     v, place = found
     number = arrays[v][place]
     place = (place[0] + first, *place[1:]) if place else place
@@ -71,7 +71,8 @@ def _text(check: Check, at: tuple[int, ...], index: Any, arrays: Mapping[Value, 
 def _element(
     v: Value, at: tuple[int, ...], arrays: Mapping[Value, Any]
 ) -> tuple[Value, tuple[int, ...]] | None:
-    """The element of an input that the element `at` of a value is computed of; None where there are several."""
+    """The input and the position of the element from which the element `at` of a value is computed; None if the value
+    is not computed by views and elementwise ops."""
     while v.node.op is not INPUT:
         node = v.node
         if isinstance(node.op.lower, View):

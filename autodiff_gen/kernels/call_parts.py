@@ -1,12 +1,17 @@
-"""The work of a kernel's call by parts: the numbers of calls of micro-kernels, products in tiles, products of single
-pixels, and so on, as kernels/tiles/ computes them. A board's table has the cost of each part. Stdlib only.
+"""The work of a kernel's call by parts: numbers of calls of micro-kernels, of products in tiles, of products of single
+pixels, and so on, for the kernels in kernels/tiles/. A board's table has the cost of each part. Stdlib only.
 
-Parts by name: `call` is 1; `result` are elements that are stored; `product` are multiply-accumulates, `term` those in
-tiles, incomplete tiles included; `tile` are tiles, `run` their runs of products that are next to each other in memory;
-`cut` are incomplete tiles, stored element by element, `edge` elements of an epilogue in columns that fill no block.
-In convolutions, `region` are the parts of an image whose windows have the same valid taps, and `panel` are
-multiply-accumulates with weights that are `packed` first. `single` are multiply-accumulates of pixels that fill no
-tile, and `scattered` are tiles whose pixels are in several rows.
+The main parts, by name:
+call: 1; result: elements that are stored; product: multiply-accumulates;
+term: multiply-accumulates in tiles, including the unused elements of incomplete tiles;
+tile: tiles; run: runs of products of a tile whose operands are contiguous in memory;
+cut: incomplete tiles, which are stored element by element;
+edge: elements of an epilogue in columns that fill no block.
+
+In convolutions:
+region: parts of an image whose windows have the same valid taps;
+panel: multiply-accumulates with weights that are packed first; packed: weights that are packed;
+single: multiply-accumulates of pixels that fill no tile; scattered: tiles whose pixels are in several rows.
 """
 
 from __future__ import annotations
@@ -19,18 +24,18 @@ Facts: TypeAlias = Mapping[str, float]
 Parts: TypeAlias = dict[str, float]
 
 TILE = 4  # rows and columns of a tile of products
-CHANNELS = 8  # of a tile of a depthwise convolution, and columns of a panel
-PANEL = 32  # pixels from which weights are packed
-PADDED_ROWS = 16  # of a factor with fewer columns than a tile, which are packed at a time
-NARROW = 12  # elements of a row of a window that are computed together though not the same windows have them
+CHANNELS = 8  # channels of a tile of a depthwise convolution, and columns of a panel
+PANEL = 32  # the least number of pixels for which weights are packed
+PADDED_ROWS = 16  # rows that are packed at a time, of a factor with fewer columns than a tile
+NARROW = 12  # rows of a window of at most this many elements are computed at once, even if their valid windows differ
 
 
 _TILED = ("term", "tile", "run", "panel", "packed", "panel_run", "single", "single_run", "scattered")
 
 
 def call_parts(kernel: str, facts: Facts) -> Parts:
-    """The parts of a call of a kernel, given by the contract's name or by its symbol without ag_; empty where a size is
-    not known."""
+    """The parts of a call. kernel: the contract's name, or the symbol without ag_. Empty for kernels that are not in
+    tiles, and if a size is not known."""
     family = next((f for prefix, f in _FAMILIES.items() if kernel.startswith(prefix)), None)
     try:
         return {} if family is None else {"call": 1.0, **family({**_DEFAULTS, **facts})}
@@ -42,7 +47,7 @@ _DEFAULTS = {"groups": 1.0, "dilation_h": 1.0, "dilation_w": 1.0, "epilogue": 0.
 
 
 def _matrices(f: Facts, whole: int = TILE) -> Parts:
-    """`whole`: numbers of columns that are multiples of it fill tiles."""
+    """A product of matrices. whole: multiples of this number of columns fill tiles."""
     m, n, k = f["m"], f["n"], f["k"]
     tiles = _tiles(m) * _tiles(n)
     parts = {"term": TILE * TILE * tiles * k, "tile": tiles, "row": m, "result": m * n, "product": m * n * k}
@@ -53,7 +58,7 @@ def _matrices(f: Facts, whole: int = TILE) -> Parts:
 
 
 def _columns(f: Facts) -> Parts:
-    """Products of columns have tiles of six columns, too."""
+    """A gemm_tn: it has tiles of four and of six columns, so any even number of columns fills tiles."""
     return _matrices(f, whole=2)
 
 
@@ -63,7 +68,7 @@ def _finished(f: Facts) -> Parts:
 
 
 def _rows(f: Facts) -> Parts:
-    """Whole tiles of rows, and each other row as the product of a vector and a matrix."""
+    """Complete tiles of rows, and the remaining rows as products of a vector and a matrix."""
     rest = f["m"] % TILE if f["n"] >= TILE else 0
     parts = _matrices({**f, "m": f["m"] - rest})
     return {
@@ -132,8 +137,8 @@ def _regions(
     terms: float,
     by_rows: bool,
 ) -> Parts:
-    """A convolution, or, `by_rows`, its gradient, which adds up a row of taps at a time. rows, columns: how many of
-    them have so many valid taps, region by region."""
+    """A convolution, or, by_rows, its gradient, which adds up a row of taps at a time. rows, columns: for each region,
+    the number of rows (columns), and the number of their valid taps."""
     parts = dict.fromkeys(("region", "product", *_TILED), 0.0)
     parts["result"] = f["n"] * sum(a for a, _ in rows) * sum(b for b, _ in columns) * results
     parts["epilogue"] = parts["result"] * f["epilogue"]
@@ -245,12 +250,12 @@ def _tiles(extent: float, of: int = TILE) -> float:
 
 
 def _grouped(taps: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """How many neighbours have the same first and last valid tap, and how many taps these are."""
+    """For each run of elements with the same first and last valid tap: its length, and the number of valid taps."""
     return [(len(list(same)), end - first) for (first, end), same in groupby(taps)]
 
 
 def _axis(f: Facts, axis: str) -> tuple[int, int, int, int, int, int]:
-    """Results, inputs, taps, stride, padding, dilation."""
+    """Results, inputs, taps, stride, padding and dilation along an axis."""
     pad = f["pad_top"] if axis == "h" else f["pad_left"]
     return tuple(  # type: ignore[return-value]
         map(int, (f[f"o{axis}"], f[axis], f[f"k{axis}"], f[f"stride_{axis}"], pad, f[f"dilation_{axis}"]))
@@ -267,8 +272,8 @@ def _taps_of_results(f: Facts, axis: str) -> list[tuple[int, int]]:
 
 
 def _taps_of_inputs(f: Facts, axis: str) -> list[tuple[int, int]]:
-    """The taps of inputs in the gradient, grouped by phase: inputs that are a stride apart are reached by the same
-    taps."""
+    """As _taps_of_results, for the inputs in the gradient. Inputs that are a stride apart have the same taps, so inputs
+    are grouped by their phase."""
     results, inputs, taps, stride, pad, dilation = _axis(f, axis)
     found = []
     for phase in range(min(stride, inputs)):
@@ -282,7 +287,7 @@ def _taps_of_inputs(f: Facts, axis: str) -> list[tuple[int, int]]:
 
 
 def _windows(f: Facts, axis: str, tap: int) -> tuple[int, int]:
-    """The results whose windows have a tap inside."""
+    """The first and the end of the results whose windows have the tap inside of the input."""
     results, inputs, _, stride, pad, dilation = _axis(f, axis)
     inside = [i for i in range(results) if 0 <= i * stride - pad + tap * dilation < inputs]
     return (inside[0], inside[-1] + 1) if inside else (0, 0)

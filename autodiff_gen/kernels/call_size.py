@@ -1,5 +1,4 @@
-"""The numbers of results and terms that a call computes, for kernels of tiles: the factors of a kernel's costs. Stdlib
-only."""
+"""The numbers of results and terms of a call, which a board's [cost.kernels] multiplies by costs. Stdlib only."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from .predicates import Number
 
 @dataclass(frozen=True)
 class CallSize:
-    """`rows` times `columns` results, each the sum of `terms` products; tiles cover the columns."""
+    """rows * columns results, each the sum of `terms` products; tiles cover the columns."""
 
     rows: Number
     columns: Number
@@ -44,7 +43,7 @@ def _conv2d_pool(f: Facts) -> CallSize:
 
 
 def _inputs(f: Facts) -> Number:
-    """Input channels that a group reads."""
+    """The input channels of a group."""
     return f["c"] // f["groups"]
 
 

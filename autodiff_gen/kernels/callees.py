@@ -1,4 +1,4 @@
-"""The files that a kernel's source includes, and the kernels that it calls: a program needs these too."""
+"""The files that a kernel's source includes and the kernels that it calls, which a program needs in addition."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 from .table import Kernel
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
-_SYMBOL = re.compile(r"\bAG_SYMBOL\((\w+)\)|\b(ag_\w+)")  # of the file's own backend, or whole
+_SYMBOL = re.compile(r"\bAG_SYMBOL\((\w+)\)|\b(ag_\w+)")  # a name in the file's backend, or a whole symbol
 
 
 def included(root: Path, folder: Path, sources: Sequence[Path]) -> dict[str, Path]:
-    """Files that the sources of a backend's `folder` include by quotes, directly or through others, by their names
-    there: those with a folder in the name are relative to `root`, the others are in `folder`. Files elsewhere are not
-    the backend's."""
+    """Name in `#include "..."` -> file, for the files that sources include, directly or through other files. A name
+    with a slash is relative to `root`; other names are in the backend's `folder`. Files that are in neither are left
+    out."""
     found: dict[str, Path] = {}
     pending = list(sources)
     while pending:
@@ -33,14 +33,14 @@ def included(root: Path, folder: Path, sources: Sequence[Path]) -> dict[str, Pat
 
 @cache
 def _named(root: Path, folder: Path, source: Path) -> frozenset[tuple[str, str]]:
-    """The names of functions in a source and in the files that it includes; ag_kernels.h, which declares all, is in no
-    backend's folder."""
+    """The names of functions in a source and in the files that it includes. ag_kernels.h, which declares all kernels,
+    is not among them, because it is in no backend's folder."""
     files = {source, *included(root, folder, [source]).values()}
     return frozenset(found for path in files for found in _SYMBOL.findall(path.read_text(encoding="utf-8")))
 
 
 def with_callees(called: Iterable[Kernel], known: Mapping[str, tuple[Kernel, Path]], root: Path) -> set[str]:
-    """The symbols of kernels and of all that they call. known: kernels with the folders of their backends, by symbol.
+    """The symbols of kernels and of the kernels that they call. known: symbol -> kernel, and folder of its backend.
 
     conv2d of a backend calls its gemv:    {conv2d}    ->    {conv2d, gemv}
     """

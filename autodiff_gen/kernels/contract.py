@@ -12,7 +12,7 @@ from ..targets import installation
 
 HEADER, SHAPES = "ag_kernels.h", "ag_shapes.h"
 NUMBERS = ("int32_t", "float")
-ARRAYS = ("float *", "uint8_t *", "int8_t *", "int32_t *")  # read if const
+ARRAYS = ("float *", "uint8_t *", "int8_t *", "int32_t *")  # const: the kernel only reads it
 MAX = "max_"  # with the name of a size: the size with a full batch
 SCRATCH = "scratch"  # the parameter `void *scratch`: memory for the kernel while it runs; it may be NULL
 EPILOGUE = "const ag_epilogue *"  # operations on each result before it is stored; it may be NULL
@@ -27,8 +27,8 @@ _MACRO = re.compile(r"#define AG_KERNEL\(name\)((?:[^\n]*\\\n)*[^\n]*)")
 
 @dataclass(frozen=True)
 class KernelParam:
-    """One C parameter: a `const` pointer is read, any other pointer is written (and read when beta != 0); the rest are
-    numbers or a pointer to a struct of geometry.
+    """One C parameter. A `const` pointer to elements is read; another pointer to elements is written (and read if beta
+    != 0). Other parameters are numbers, a struct of geometry, an epilogue, or scratch memory.
     """
 
     name: str
@@ -56,7 +56,8 @@ class KernelParam:
 
 @dataclass(frozen=True)
 class KernelSpec:
-    """One kernel of the contract, e.g. `gemv_f32`; float32, row-major, sizes int32; geometry in a struct."""
+    """One kernel of the contract, such as `gemv_f32`. Arrays are row-major, sizes are int32_t, geometry is in a
+    struct."""
 
     name: str
     params: tuple[KernelParam, ...]
@@ -97,7 +98,7 @@ def read_structs(text: str) -> dict[str, tuple[str, ...]]:
     for body, name in re.findall(r"typedef struct \{(.*?)\} ag_(\w+);", _COMMENT.sub("", text), re.DOTALL):
         lines = [" ".join(line.split()) for line in body.split(";") if line.strip()]
         if not all(line.startswith("int32_t ") for line in lines):
-            continue  # of an epilogue
+            continue  # the struct of epilogues
         found[name] = tuple(f for line in lines for f in line.removeprefix("int32_t ").split(", "))
     return found
 

@@ -47,8 +47,9 @@ _C_ARITHMETIC: dict[type[ast.operator], str] = {
 
 @dataclass(frozen=True)
 class Condition:
-    """A parsed comparison; call it with the call attributes (`facts`). False if an attribute in it is missing. A core
-    `feature` is an attribute of that name with the value 1; with `absent`, the condition is that there is none."""
+    """A parsed condition; call it with the call attributes (`facts`). It is False if an attribute in it is missing.
+    feature: the condition is that the core has this feature, which is an attribute of that name with the value 1; with
+    `absent`, that the core lacks it."""
 
     text: str
     names: frozenset[str]
@@ -140,7 +141,7 @@ class Formula:
         return _value(self._tree, facts)
 
     def c_text(self, names: Mapping[str, str]) -> str:
-        """It as a C expression; `names` maps each call attribute to its C expression."""
+        """The formula as a C expression; `names` maps each call attribute to its C expression."""
         return _c_text(self._tree, names)
 
 
@@ -150,7 +151,8 @@ def _check_length(text: str, where: str) -> None:
 
 
 def _names(node: ast.expr, text: str, where: str) -> set[str]:
-    """The names in an arithmetic expression; rejects all but names, numbers, + - * and // % by a constant."""
+    """The names in an arithmetic expression. Raises KernelError unless it consists of names, numbers, + - *, and // and
+    % by positive constants."""
     match node:
         case ast.Name(id=name):
             return {name}

@@ -24,7 +24,7 @@ _LISTS = ("requires", "cflags", "shared", "ldflags", "headers", "packages")
 
 def load_backend(folder: Path, root: Path, trusted: bool = False) -> Backend:
     """Read and check the table of a kernel folder; `root` is the tree's `kernels` folder. A table that is not `trusted`
-    has options of the list in targets/allowed.py. Raises KernelError."""
+    may only have options that targets/allowed.py lists. Raises KernelError."""
     path, name = folder / TABLE, folder.name
     if not C_NAME.fullmatch(suffix(folder)):
         raise KernelError(f"{path}: the folder's name is the backend's name: use letters, digits, _ and -")

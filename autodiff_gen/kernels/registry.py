@@ -32,8 +32,8 @@ _OF_THE_TREE: dict[Path, Backend] = {}
 
 @dataclass(frozen=True)
 class Backends:
-    """The backends of a build; `ref`, the last, serves every call. `priority`: their names by priority; `use`: the
-    priority list for a kernel that overrides it. `features`: the core's features; `cost`: the core's cost table.
+    """The backends of a build; the last, `ref`, serves every call. priority: their names by priority. use: kernel ->
+    the priority list that overrides `priority` for it. features: the core's features. cost: the core's cost table.
     """
 
     root: Path
@@ -49,7 +49,7 @@ class Backends:
 
     @property
     def only_ref(self) -> bool:
-        """True when no tuned backend is listed; generated C is then built without contraction into FMA."""
+        """Whether `ref` is the only backend; generated C is then built without contraction into FMA."""
         return all(b.name == REF for b in self.backends)
 
     @property
@@ -62,8 +62,9 @@ class Backends:
         return tuple(k for b in self._order(name) for k in b.kernels if k.name == name)
 
     def select(self, name: str, facts: Mapping[str, Number]) -> Kernel:
-        """The first row that matches, or where its cost is known the cheapest of those that match. `facts`: the call
-        attributes by parameter name (m, n, k, lda, beta, ...) that are known at generation time. Raises KernelError."""
+        """The first matching row that is not `by_cost`; if the cost of that row is known, the cheapest of the matching
+        rows with a known cost. facts: the call attributes by parameter name (m, n, k, lda, beta, ...) that are known at
+        generation time. Raises KernelError."""
         known = self._with_features(facts)
         matching = [k for k in self.candidates(name) if k.matches(known)]
         first = next((k for k in matching if not k.by_cost), None)
@@ -75,7 +76,7 @@ class Backends:
         return min(costs, key=costs.__getitem__) if first in costs else first
 
     def serves(self, kernel: Kernel, facts: Mapping[str, Number]) -> bool:
-        """Whether the conditions of a kernel hold."""
+        """Whether the conditions of a kernel hold for a call on this core."""
         return kernel.matches(self._with_features(facts))
 
     def estimate(self, kernel: Kernel, facts: Mapping[str, Number]) -> float | None:
@@ -84,8 +85,8 @@ class Backends:
         return None if cost is None or size is None else size.cost(cost)
 
     def rejected(self, name: str, facts: Mapping[str, Number]) -> tuple[str, ...]:
-        """The kernels that cost more than the selected one, and the rejected backends of higher priority with their
-        rows, each with the reason. Rows of the selected kernel's own backend for other cases are left out."""
+        """Lines for reports: the kernels that cost more than the selected kernel, and the rejected backends and rows of
+        higher priority, each with the reason. Rows of the selected kernel's backend for other cases are left out."""
         chosen, known = self.select(name, facts), self._with_features(facts)
         reasons = []
         if name in self.use:
@@ -129,8 +130,8 @@ class Backends:
 
     def sources(self, called: Iterable[Kernel] | None = None) -> tuple[KernelSource, ...]:
         """Every file of every backend once, in table order; the linker removes functions that are not called. Files of
-        kernels that the core cannot run are left out. With `called`, files are left out too if they have neither one of
-        these kernels nor one of their callees."""
+        kernels that the core cannot run are left out. With `called`, so are files without any of these kernels and of
+        their callees."""
         symbols = None if called is None else self.with_callees(called)
         sources: list[KernelSource] = []
         for b in self.backends:
@@ -150,7 +151,7 @@ class Backends:
 
     @property
     def tables(self) -> tuple[Path, ...]:
-        """The files that the rows of all backends were read from."""
+        """The files from which the rows of all backends were read."""
         return tuple(dict.fromkeys(path for b in self.backends for path in b.tables))
 
     def include_dirs(self) -> tuple[Path, ...]:
@@ -187,10 +188,10 @@ def load(
 ) -> Backends:
     """Read the tables of `names`: backends in the tree, or paths of folders that hold a `kernels.toml`.
 
-    `use`: priority lists that override `names` for single kernels. `features`: the board's core features; None skips
-    that check. `root`: the tree's `kernels` folder. `relative_to`: the base of relative paths, by default the current
-    folder. `cost`: the board's table, by default the host's. `trusted`: tables may have any options. Raises
-    KernelError.
+    use: kernel -> the priority list that overrides `names`. features: the board's core features; None skips the check
+    that the core has those that backends require. root: the tree's `kernels` folder. relative_to: the base of relative
+    paths, by default the current folder. cost: the board's table, by default the host's. trusted: tables may have any
+    options. Raises KernelError.
     """
     root = _root(root)
     base = relative_to or Path()
@@ -236,7 +237,7 @@ def for_board(board: BoardSpec, kernels: Iterable[str] | None = None) -> Backend
     """The backends of a board's profile, or of `kernels`, which overrides the profile. Raises BoardError,
     KernelError."""
     features, cost = board.target.features, board.cost
-    if board.profile == "size":  # a loop over a block is not unrolled, and its locals are in memory
+    if board.profile == "size":  # loops over blocks are not unrolled, and blocks stay in memory
         cost = replace(cost, block_moves=False)
     unknown = next((kernel for kernel in board.kernels.use if kernel not in CONTRACT), None)
     if unknown is not None:

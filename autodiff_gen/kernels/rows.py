@@ -30,7 +30,7 @@ Conditions = tuple[Condition, ...]
 
 @dataclass(frozen=True)
 class TableRows:
-    """The rows of one table. `root`: the tree's `kernels` folder; `cflags`: of each row."""
+    """The rows of one table. root: the tree's `kernels` folder; cflags: the flags of each row."""
 
     table: Path
     root: Path
@@ -128,7 +128,7 @@ class TableRows:
         return any(f"AG_SYMBOL({kernel})" in text_of(self.root / name) for name in included)
 
     def _serves(self, serves: str | Mapping[str, Any], written: Collection[str]) -> dict[str, Conditions]:
-        """The conditions of the kernels in `serves`; "all" are those that are not written out."""
+        """Kernel -> conditions, for the kernels in `serves`; "all" means the kernels that are not written out."""
         where = f"{self.table}: serves"
         if isinstance(serves, str):
             if serves != "all":
@@ -139,7 +139,8 @@ class TableRows:
         return {name: _conditions(when, name, f"{where}: {name}") for name, when in serves.items()}
 
     def _of_tiles(self, tiles: str | Sequence[Any], serves: dict[str, Conditions]) -> list[Kernel]:
-        """The kernels of the files in `tiles`; their conditions in `serves`, which are removed there, are added."""
+        """The kernels of the files in `tiles`, with their conditions there and in `serves`; these kernels are removed
+        from `serves`."""
         found = []
         where, known = f"{self.table}: tiles", _tiles(self.root / TILES) if tiles else {}
         if isinstance(tiles, str) and tiles != "all":
@@ -163,7 +164,7 @@ class TableRows:
         return found
 
     def _of_folder(self, serves: Mapping[str, Conditions]) -> Iterator[Kernel]:
-        """Kernels that a file of the folder defines."""
+        """The kernels in `serves`, from the files of the folder that define them."""
         texts = {source: text_of(source) for source in sorted(self._folder.glob("*.c"))} if serves else {}
         for name, when in serves.items():
             symbol = self._symbol(name)
@@ -176,14 +177,14 @@ class TableRows:
 
 
 def own_or_tiles(file: Path, root: Path) -> Path:
-    """The file of a backend's folder, or where it is missing the file of `tiles/`."""
+    """The file, or if it is missing the file of that name in `tiles/`. Raises KernelError for a path with ".."."""
     if ".." in file.parts or len(file.name) > 200:
         raise KernelError(f"{file} is outside of its kernel folder: copy it into the folder")
     return file if file.is_file() else (root / TILES).parent / file.name
 
 
 def every_call(kernel: Kernel) -> bool:
-    """Whether no later row is tried."""
+    """Whether the row serves every call, so that no later row is tried."""
     return not kernel.when and not kernel.by_cost
 
 
@@ -193,7 +194,7 @@ def suffix(folder: Path) -> str:
 
 
 def _tiles(path: Path) -> dict[str, dict[str, tuple[str, Conditions, Formula | None]]]:
-    """File -> kernel -> its symbol without ag_ and backend, conditions and scratch memory."""
+    """File -> kernel -> its symbol without ag_ and backend, its conditions, and the formula of its scratch memory."""
     found: dict[str, dict[str, tuple[str, Conditions, Formula | None]]] = {}
     for name, kernels in tomllib.loads(text_of(path)).items():
         found[name] = {}
@@ -238,7 +239,7 @@ def check_keys(
     required: Sequence[str],
     where: str,
 ) -> None:
-    """Raises KernelError."""
+    """Raise KernelError for unknown keys, values of other types and missing keys."""
     for key, value in table.items():
         if key not in kinds:
             raise KernelError(f"{where}: unknown key {quoted(key)}{near(key, kinds)}")
@@ -252,7 +253,7 @@ def check_keys(
 
 
 def strings(values: Any, where: str) -> tuple[str, ...]:
-    """Raises KernelError."""
+    """A list of strings as a tuple. Raises KernelError for anything else."""
     if not isinstance(values, list):
         raise KernelError(f"{where}: must be a list of strings, got {quoted(values)}")
     for value in values:

@@ -12,9 +12,9 @@ from .predicates import Condition, Formula, Number
 
 @dataclass(frozen=True)
 class Kernel:
-    """A row of a kernel table: `symbol` implements the contract's `name` if every condition in `when` holds. `by_cost`:
-    it is called only where the board's cost table says that it is the cheapest. `scratch`: the bytes of memory that a
-    call uses itself, which it needs unless it is `scratch_optional`: then it may get none."""
+    """A row of a kernel table: `symbol` implements the contract's `name` if every condition in `when` holds. by_cost:
+    it is only called if it is the cheapest by the board's cost table. scratch: the bytes of scratch memory of a call;
+    scratch_optional: a call without scratch memory works too."""
 
     name: str
     symbol: str
@@ -28,7 +28,7 @@ class Kernel:
     scratch_optional: bool = False
 
     def matches(self, facts: Mapping[str, Number]) -> bool:
-        """True if all conditions hold; a condition on an attribute that is unknown at generation time does not."""
+        """Whether all conditions hold; a condition on an attribute that is unknown at generation time does not hold."""
         return all(condition(facts) for condition in self.when)
 
     def runs_on(self, features: Collection[str]) -> bool:
@@ -59,8 +59,8 @@ class MathFunction:
 
 @dataclass(frozen=True)
 class KernelSource:
-    """A file to compile, with its backend's flags; `name`: the relative path of its object among the backend's objects,
-    without suffix; `headers`: the folder of its backend's headers."""
+    """A file to compile, with its backend's flags. name: the path of its object in the folder of the backend's objects,
+    without suffix; headers: the folder of its backend's headers."""
 
     backend: str
     path: Path
@@ -70,7 +70,7 @@ class KernelSource:
 
     @property
     def object(self) -> str:
-        """The relative path of its object among the objects of all backends, without suffix."""
+        """The path of its object in the folder of the objects of all backends, without suffix."""
         return f"{self.backend}/{self.name}"
 
 
@@ -91,7 +91,7 @@ class Backend:
     ldflags: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
-    include: tuple[Path, ...] = ()  # of third parties, and their sources
+    include: tuple[Path, ...] = ()  # folders of third-party headers; `external` has the third-party sources
     external: tuple[Path, ...] = ()
     external_cflags: tuple[str, ...] = ()
 

@@ -44,9 +44,10 @@ REQUIRED = tuple(key for key in KEYS if key != "optional")
 
 @dataclass(frozen=True)
 class External:
-    """The section [external] of a table. `sources`: patterns of files; `optional`: of those that only some versions
-    have; `version`: a file, and a pattern whose first group is the version; `requirements`: the file with the pinned
-    package; `root`: the folder of the sources in it."""
+    """The section [external] of a table. variable: the environment variable; sources: patterns of files; optional:
+    patterns of files that only some versions have; version: a file, and a pattern whose first group is the version;
+    versions: the supported versions; requirements: the file with the pinned package; root: the folder of the sources in
+    the package."""
 
     backend: str
     name: str
@@ -82,12 +83,12 @@ class External:
         return fetched() / self.pin[0].replace("==", "-")
 
     def files(self, folder: Path) -> tuple[Path, ...]:
-        """Its sources in that folder."""
+        """The source files in a folder."""
         patterns = (*self.sources, *self.optional)
         return tuple(path for name in patterns for path in sorted(folder.glob(name)))
 
     def folder(self) -> Path:
-        """The folder of the sources, of a supported version. Raises KernelError."""
+        """The folder of the sources. Raises KernelError if it is missing, incomplete, or of an unsupported version."""
         given = os.environ.get(self.variable, "")
         folder = Path(os.path.expanduser(given)).resolve() if given else self._fetched
         if not given and not folder.is_dir():
@@ -135,7 +136,7 @@ class External:
         return target
 
     def _download(self) -> bytes:
-        """The package. To read the metadata of a source archive, pip runs the package's setup.py, after it has checked
+        """The package, downloaded by pip. For a source archive pip runs the package's setup.py, after it has checked
         the SHA-256."""
         requirement = self.pin[0]
         with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,8 @@
-"""Layers and losses with the names, arguments, defaults and initialisation of torch.nn."""
+"""Layers and losses with the names, arguments, defaults and initialisation of torch.nn.
+
+Unless a docstring says otherwise, tensors are f32. Wrong arguments raise ModelError; wrong shapes and dtypes of inputs,
+and arguments of PyTorch that are not supported, raise ShapeError, as in `functional`.
+"""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any

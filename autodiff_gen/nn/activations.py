@@ -1,4 +1,5 @@
-"""Activation functions as layers, with the names, arguments and defaults of torch.nn.
+"""Activation functions as layers, with the names, arguments and defaults of torch.nn. `inplace` is accepted and
+ignored: buffer assignment decides which values are updated in place.
 
 A new activation is a module whose `forward` calls functions (docs/model.md); CONTRIBUTING.md shows how to add one here.
 """
@@ -28,7 +29,7 @@ class _Plain(Module):
 
 
 class _Activation(_Plain):
-    """`inplace` is accepted and ignored: buffer assignment decides which values are updated in place."""
+    """A function of the input whose layer has the option `inplace`."""
 
     printed = "inplace=?"
 
@@ -64,13 +65,13 @@ class Tanh(_Plain):
 
 
 class ReLU(_Activation):
-    """max(x, 0). `inplace` is accepted and ignored, here and below."""
+    """max(input, 0); `F.relu` as a layer."""
 
     function = staticmethod(F.relu)
 
 
 class ReLU6(_Activation):
-    """x clamped to [0, 6]."""
+    """`F.relu6` as a layer."""
 
     function = staticmethod(F.relu6)
 
@@ -122,7 +123,7 @@ class SELU(_Activation):
 
 
 class GELU(Module):
-    """x Phi(x), Phi the normal distribution function; approximate="tanh" avoids erf."""
+    """`F.gelu` as a layer."""
 
     printed = "approximate="
 
@@ -215,7 +216,7 @@ class CELU(Module):
 
 
 class GLU(Module):
-    """a * sigmoid(b) with the halves a and b of the input along `dim`."""
+    """`F.glu` as a layer."""
 
     printed = "dim="
 
@@ -267,7 +268,8 @@ class Threshold(Module):
 
 
 class PReLU(Module):
-    """F.prelu with a weight [num_parameters]: one slope for all negative elements, or one for each channel."""
+    """F.prelu with a weight [num_parameters], whose initial values are `init`: one slope for all negative elements, or
+    one for each channel."""
 
     printed = "num_parameters="
 

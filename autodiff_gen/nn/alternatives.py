@@ -1,4 +1,4 @@
-"""Names of torch.nn that are not here, and what to use in their place."""
+"""Names of torch.nn that `nn` lacks, and what to use instead."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ _DEVICE = "leave it out: the board is chosen when the model is built"
 _F32 = "parameters are f32; quant.quantize makes integers of a trained network"
 _HOOK = "compute in forward, not in a hook"
 
-# Methods of Module.
+# Methods of torch.nn.Module.
 MODULE = {
     **dict.fromkeys(("cpu", "cuda", "ipu", "mtia", "xpu", "to", "to_empty", "share_memory"), _DEVICE),
     **dict.fromkeys(("bfloat16", "double", "float", "half", "type"), _F32),
@@ -27,7 +27,7 @@ MODULE = {
 _THREE_AXES = "images have two axes: use nn.{}2d on [N, C * D, H, W], or F.scan over the third axis"
 _LAZY = "give the number of inputs: nn.{}"
 
-# Names of the module.
+# Names of torch.nn.
 ALTERNATIVES = {
     **{
         f"{name}3d": _THREE_AXES.format(name)

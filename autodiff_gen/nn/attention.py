@@ -19,9 +19,9 @@ from .parameter import Parameter
 
 
 class MultiheadAttention(Module):
-    """Vaswani et al. 2017: num_heads attentions over parts of the projected query, key and value, concatenated and
-    projected. query [L, N, E], key [S, N, kdim], value [S, N, vdim] -> output [L, N, E] and weights [N, L, S]; N comes
-    first with batch_first, and is absent for a single sequence."""
+    """Vaswani et al. 2017: query, key and value are projected and divided into num_heads heads; the outputs of the
+    heads are concatenated and projected. query [L, N, E], key [S, N, kdim], value [S, N, vdim] -> output [L, N, E] and
+    weights [N, L, S]; N comes first with batch_first, and is absent for a single sequence. E is embed_dim."""
 
     @torch_lacks(add_bias_kv=False, add_zero_attn=False, device=None, dtype=None)
     def __init__(
@@ -67,12 +67,12 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Value, Value | None]:
-        """Output and weights; the weights are None without need_weights, and per head, [N, num_heads, L, S], with
-        average_attn_weights=False. Unused weights are not computed.
+        """Output and weights. The weights are averages over the heads; with average_attn_weights=False they are those
+        of each head, [N, num_heads, L, S]; without need_weights they are None.
 
         Bool masks are True for keys that do NOT participate, float masks are added to the scores: key_padding_mask
-        [N, S], attn_mask [L, S] or [N * num_heads, L, S]. is_causal is a hint that attn_mask is causal. A query without
-        participating keys gives zeros, where PyTorch gives NaN.
+        [N, S], attn_mask [L, S] or [N * num_heads, L, S]. is_causal says that attn_mask is causal, and has no effect.
+        A query without participating keys gives zeros; with need_weights, PyTorch gives NaN.
         """
         given = [as_value(v) for v in (query, key, value)]
         if is_causal and attn_mask is None:
@@ -96,7 +96,7 @@ class MultiheadAttention(Module):
         return output, F.squeeze(attention, 0) if unbatched else attention
 
     def _batch_first(self, given: list[Value]) -> list[Value]:
-        """query, key and value as [N, L, E] and so on; equal values stay equal, so that they share a projection."""
+        """query, key and value with N first. Equal values stay equal, so that they share a projection."""
         q, k, v = given
         extents = (self.embed_dim, self.kdim, self.vdim)
         ranks = {x.ndim for x in given}
@@ -121,7 +121,7 @@ class MultiheadAttention(Module):
         return [q, k, v]
 
     def _project(self, q: Value, k: Value, v: Value) -> list[Value]:
-        """The projections of query, key and value; of equal ones, one product."""
+        """The projections of query, key and value; equal values are projected by one product."""
         width, bias = self.embed_dim, self.in_proj_bias
         if not self.packed:
             ws = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)

@@ -17,7 +17,8 @@ MOST_BATCHES = 2**31 - 1  # num_batches_tracked saturates here
 
 
 class _Norm(Module):
-    """Initial values: weight 1, bias 0, running_mean 0, running_var 1, num_batches_tracked (s32) 0."""
+    """Base of batch norm and instance norm. Parameters and buffers have the shape [C], except the s32 scalar
+    num_batches_tracked; weight and running_var are 1 at first, the others 0."""
 
     printed = "num_features eps= momentum= affine= bias= track_running_stats="
     ranks: tuple[int, ...] = ()
@@ -84,13 +85,13 @@ class _BatchNorm(_Norm):
 
 
 class BatchNorm1d(_BatchNorm):
-    """F.batch_norm over input [N, C] or [N, C, L]. momentum=None: the cumulative average over all batches."""
+    """F.batch_norm of input [N, C] or [N, C, L]. momentum=None: running statistics are averages over all batches."""
 
     ranks, shapes = (2, 3), "[N, C] or [N, C, L]"
 
 
 class BatchNorm2d(_BatchNorm):
-    """F.batch_norm over input [N, C, H, W]. momentum=None: the cumulative average over all batches."""
+    """F.batch_norm of input [N, C, H, W]. momentum=None: running statistics are averages over all batches."""
 
     ranks, shapes = (4,), "[N, C, H, W]"
 
@@ -123,18 +124,18 @@ class _InstanceNorm(_Norm):
             0.0 if self.momentum is None else self.momentum,
             self.eps,
         )
-        if self.track_running_stats:  # PyTorch's instance norm never increments num_batches_tracked
+        if self.track_running_stats:  # the count keeps its value, as in PyTorch
             y = F.with_updates(y, {self.num_batches_tracked: self.num_batches_tracked})
         return F.squeeze(y, 0) if unbatched else y
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """F.instance_norm over input [N, C, L] or [C, L]."""
+    """F.instance_norm of input [N, C, L] or [C, L]. momentum=None: running statistics do not change, as in PyTorch."""
 
     ranks, shapes = (2, 3), "[N, C, L] or [C, L]"
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """F.instance_norm over input [N, C, H, W] or [C, H, W]."""
+    """F.instance_norm of input [N, C, H, W] or [C, H, W]. momentum=None: as in InstanceNorm1d."""
 
     ranks, shapes = (3, 4), "[N, C, H, W] or [C, H, W]"

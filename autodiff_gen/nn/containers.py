@@ -13,7 +13,7 @@ from .parameter import Parameter
 
 
 class _List(Module):
-    """Modules in order, named "0", "1", ..."""
+    """Base of the containers of ordered modules."""
 
     def append(self, module: Module) -> Self:
         """Append a module. Returns the list."""
@@ -32,7 +32,7 @@ class _List(Module):
         return self._with(modules)
 
     def _with(self, modules: Iterable[Module | None]) -> Self:
-        """This list with other modules, numbered."""
+        """Replace the modules by others, with the names "0", "1", ... Returns the list."""
         self._members()[1].clear()
         for k, module in enumerate(modules):
             self.add_module(str(k), module)
@@ -87,7 +87,7 @@ class ModuleList(_List):
     """A list of modules, named "0", "1", ..."""
 
     def _printed_children(self) -> list[str]:
-        """Equal modules in a row are printed once, with their number."""
+        """The lines of `repr`; equal modules in a row are printed once, with their count."""
         lines, first = [], 0
         for text, group in itertools.groupby(map(repr, self)):
             count = len(list(group))
@@ -167,7 +167,7 @@ class ParameterList(Module):
         return self
 
     def extend(self, values: Iterable[Any]) -> ParameterList:
-        """Append parameters. Returns the list."""
+        """Append parameters, initialisers or arrays. Returns the list."""
         for value in values:
             self.append(value)
         return self

@@ -1,5 +1,5 @@
-"""Convolution layers, as in torch.nn; weights and biases are initialised like PyTorch's, uniform within
-1 / sqrt(fan_in)."""
+"""Convolution layers, as in torch.nn. Weights and biases start uniformly in +-1 / sqrt(fan_in), where fan_in is the
+product of all extents of the weight but the first, as in PyTorch."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class _Convolution(Module):
         return numbers
 
     def _padded(self, input: Any, mode: str) -> tuple[Any, Any]:
-        """The input padded according to `mode`, and the remaining zero padding of the convolution."""
+        """The input padded according to `mode`, and the padding that is left to the convolution."""
         if mode == "zeros":
             return input, self.padding
         if isinstance(self.padding, str):
@@ -91,8 +91,8 @@ class _Convolution(Module):
 
 
 def channel_axis(groups: int, inputs: int, outputs: int) -> int | None:
-    """The axis of the input channels in a weight [out, in / groups, ...]; None where it has only one group's
-    channels."""
+    """The axis of the input channels in a weight [out, in / groups, ...]: 1 without groups, 0 if each channel is a
+    group, otherwise None."""
     if groups == 1:
         return 1
     return 0 if groups == inputs == outputs else None
@@ -122,7 +122,7 @@ class _Conv(_Convolution):
 
     @property
     def channel_axis(self) -> int | None:
-        """The axis of the input channels in the weight; None where it has only one group's channels."""
+        """The axis of the input channels in the weight, as the function channel_axis gives it."""
         return channel_axis(self.groups, self.in_channels, self.out_channels)
 
     def forward(self, input: TensorLike) -> Value:

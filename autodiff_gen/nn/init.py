@@ -1,8 +1,9 @@
-"""Initialisers that change a parameter, with the names and arguments of torch.nn.init. They set the initial values
-before the network is called, `nn.init.xavier_uniform_(layer.weight)`. They return the parameter.
+"""Functions that set the initial values of a parameter or buffer, with the names and arguments of torch.nn.init:
+`nn.init.xavier_uniform_(layer.weight)`. They return the parameter. Call them before the network is called; otherwise,
+and for anything but a parameter or buffer of a module, they raise ModelError.
 
-Uniform and normal numbers are drawn on the device, as the numbers of `init` are; trunc_normal_ and orthogonal_ are
-drawn when the model is built, and stored in flash.
+Uniform, normal and constant values are computed on the device, as for `init`. The host computes the values of eye_,
+orthogonal_ and trunc_normal_ when the model is built, and they are stored in flash.
 """
 
 from __future__ import annotations
@@ -66,10 +67,11 @@ def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0) -> Any:
 
 @torch_lacks(generator=None)
 def trunc_normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> Any:
-    """Normal with this mean and standard deviation, of the numbers in [a, b]."""
+    """Normal with this mean and standard deviation, restricted to [a, b] by rejection of the numbers outside. If both
+    limits are at least 6 std away from the mean, the same as normal_."""
     if std <= 0 or (b - mean) / std < -4 or (a - mean) / std > 4 or a >= b:
         raise ModelError(f"nn.init.trunc_normal_: [{a}, {b}] holds no numbers around {mean} with std={std}")
-    if (mean - a) / std >= 6 and (b - mean) / std >= 6:  # beyond the largest number of a Normal
+    if (mean - a) / std >= 6 and (b - mean) / std >= 6:  # init.Normal has no numbers beyond 6 std
         return normal_(tensor, mean, std)
 
     def draw(shape: tuple[int, ...], rng: np.random.Generator) -> Any:
@@ -83,7 +85,8 @@ def trunc_normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, a: float = -
 
 @torch_lacks(generator=None)
 def orthogonal_(tensor: Any, gain: float = 1.0) -> Any:
-    """A (semi-)orthogonal matrix [rows, all other axes] times gain; Saxe et al. 2014."""
+    """gain times a matrix with orthonormal rows or columns, as [first extent, product of the others]; Saxe et al.
+    2014."""
 
     def draw(shape: tuple[int, ...], rng: np.random.Generator) -> Any:
         rows, columns = shape[0], math.prod(shape[1:])
@@ -115,7 +118,7 @@ def zeros_(tensor: Any) -> Any:
 
 
 def eye_(tensor: Any) -> Any:
-    """The identity matrix."""
+    """The identity matrix, 1 on the diagonal of a parameter with two axes."""
 
     def start(shape: tuple[int, ...]) -> Any:
         if len(shape) != 2:
@@ -127,13 +130,13 @@ def eye_(tensor: Any) -> Any:
 
 @torch_lacks(generator=None)
 def xavier_uniform_(tensor: Any, gain: float = 1.0) -> Any:
-    """init.xavier_uniform."""
+    """As init.xavier_uniform."""
     return _set("xavier_uniform_", tensor, lambda shape: init.xavier_uniform(shape, gain))
 
 
 @torch_lacks(generator=None)
 def xavier_normal_(tensor: Any, gain: float = 1.0) -> Any:
-    """init.xavier_normal."""
+    """As init.xavier_normal."""
     return _set("xavier_normal_", tensor, lambda shape: init.xavier_normal(shape, gain))
 
 
@@ -141,7 +144,7 @@ def xavier_normal_(tensor: Any, gain: float = 1.0) -> Any:
 def kaiming_uniform_(
     tensor: Any, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
 ) -> Any:
-    """init.kaiming_uniform."""
+    """As init.kaiming_uniform."""
     return _set("kaiming_uniform_", tensor, lambda shape: init.kaiming_uniform(shape, a, mode, nonlinearity))
 
 
@@ -149,7 +152,7 @@ def kaiming_uniform_(
 def kaiming_normal_(
     tensor: Any, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
 ) -> Any:
-    """init.kaiming_normal."""
+    """As init.kaiming_normal."""
     return _set("kaiming_normal_", tensor, lambda shape: init.kaiming_normal(shape, a, mode, nonlinearity))
 
 
@@ -159,7 +162,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 def _copy(tensor: Any, src: Any) -> Any:
-    """Start from these numbers."""
+    """Set the initial values to `src`, which broadcasts."""
 
     def start(shape: tuple[int, ...]) -> Any:
         return np.broadcast_to(np.asarray(src, np.float64), shape)
@@ -167,7 +170,7 @@ def _copy(tensor: Any, src: Any) -> Any:
     return _set("copy_", tensor, start)
 
 
-# The same as methods: `layer.bias.data.zero_()`.
+# The functions as methods: `layer.bias.data.zero_()`.
 _METHODS: dict[str, Callable[..., Any]] = {
     "copy_": _copy,
     "fill_": constant_,

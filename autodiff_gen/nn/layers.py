@@ -19,11 +19,11 @@ from .parameter import Parameter
 
 
 class Linear(Module):
-    """y = x . weight' + bias; weight [out_features, in_features]. Weight and bias [out_features] are initialised
-    uniformly within 1 / sqrt(in_features)."""
+    """input . weight' + bias: [..., in_features] -> [..., out_features], with weight [out_features, in_features] and
+    bias [out_features]. Both start uniformly in +-1 / sqrt(in_features)."""
 
     printed = "in_features= out_features= bias="
-    channel_axis = 1  # of the weight: the input channels
+    channel_axis = 1  # the axis of the input channels in the weight
 
     @torch_lacks(device=None, dtype=None)
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
@@ -45,8 +45,8 @@ class Linear(Module):
 
 
 class Bilinear(Module):
-    """F.bilinear with a weight [out_features, in1_features, in2_features] and a bias [out_features], initialised
-    uniformly within 1 / sqrt(in1_features)."""
+    """F.bilinear with a weight [out_features, in1_features, in2_features] and a bias [out_features]. Both start
+    uniformly in +-1 / sqrt(in1_features)."""
 
     printed = "in1_features= in2_features= out_features= bias="
 
@@ -67,8 +67,8 @@ class Bilinear(Module):
 
 
 class Embedding(Module):
-    """F.embedding with a weight [num_embeddings, embedding_dim], initialised from the standard normal distribution; the
-    row `padding_idx` is 0 and gets no gradient."""
+    """F.embedding with a weight [num_embeddings, embedding_dim], which starts from the standard normal distribution.
+    The row `padding_idx` starts at 0 and gets no gradient."""
 
     printed = "num_embeddings embedding_dim padding_idx=?"
 

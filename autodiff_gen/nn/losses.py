@@ -1,6 +1,6 @@
 """Losses as modules, with the names, arguments and defaults of torch.nn; the formulas are in `functional`.
 
-`reduction` is "mean", "sum" or "none"; a mean over the batch is over the n samples at run time.
+`reduction` is "mean", "sum" or "none"; a mean over the batch is divided by n at run time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .module import Module
 
 
 class Loss(Module):
-    """A loss of (input, target)."""
+    """Base of the losses."""
 
     takes_classes = False  # whether the target is class indices, for Model.supervised
     reductions: tuple[str, ...] = ("mean", "sum", "none")
@@ -75,7 +75,7 @@ class CrossEntropyLoss(Loss):
 
 
 class MSELoss(Loss):
-    """(input - target)^2."""
+    """(input - target)^2, both of one shape."""
 
     @torch_lacks(size_average=None, reduce=None)
     def __init__(self, reduction: str = "mean") -> None:
@@ -86,7 +86,7 @@ class MSELoss(Loss):
 
 
 class L1Loss(Loss):
-    """|input - target|."""
+    """|input - target|, both of one shape."""
 
     @torch_lacks(size_average=None, reduce=None)
     def __init__(self, reduction: str = "mean") -> None:
@@ -146,7 +146,7 @@ class BCEWithLogitsLoss(Loss):
 
 
 class KLDivLoss(Loss):
-    """Kullback-Leibler divergence of log-probabilities and probabilities (or their logarithms, with log_target); see
+    """Kullback-Leibler divergence of log-probabilities and probabilities (their logarithms with log_target); see
     F.kl_div."""
 
     reductions = ("mean", "batchmean", "sum", "none")

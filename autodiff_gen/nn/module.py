@@ -1,6 +1,6 @@
 """A `Module` holds parameters, buffers and modules as attributes and computes in `forward`. Parameters and buffers get
-their names (as in PyTorch's state_dict) and their seeds when the outermost module is first called: a seed follows from
-the position in that module.
+their names, as in PyTorch's state_dict, and their seeds when the outermost module is called or lists them. The seed
+follows from the position in that module.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class Module:
     """Base class of layers and of the user's networks: set parameters, buffers and modules as attributes, and define
     `forward`.
 
-    `training`: whether a layer is in training mode while the model trains. `eval()`, called before the network, freezes
-    it in evaluation mode (fixed running statistics, no dropout), as in PyTorch. `predict` always uses evaluation mode.
+    `training`: whether a layer is in training mode in a training step. `eval()`, called before the network is called,
+    keeps it in evaluation mode (fixed running statistics, no dropout). `predict` always uses evaluation mode.
     """
 
     training = True
     printed: ClassVar[str] = ""  # the arguments that `repr` shows: see printed.py
-    fixed_batch: int | None = None  # of an imported network that has its batch as a number
+    fixed_batch: int | None = None  # the batch size, if the shapes of an imported network contain it
 
     def __init__(self) -> None:
         self._members()
@@ -48,7 +48,7 @@ class Module:
         return buffers
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name == "requires_grad":  # which PyTorch stores, and reads nowhere
+        if name == "requires_grad":  # PyTorch stores it, but never reads it
             raise ModelError(
                 f"{type(self).__name__}: requires_grad of a module freezes nothing; call requires_grad_({value})"
             )
@@ -95,21 +95,21 @@ class Module:
         return f"{type(self).__name__}({inside if below else own})"
 
     def extra_repr(self) -> str:
-        """The module's arguments in `repr`: the arguments that its class lists in `printed`."""
+        """The module's arguments in `repr`; by default those that its class lists in `printed`."""
         return printed_arguments(self)
 
     def _printed_children(self) -> list[str]:
         return [f"({name}): {module!r}" for name, module in self.named_children()]
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Set a parameter; None: the layer has no such parameter (no bias)."""
+        """Set a parameter; None: the module has no such parameter, for example no bias."""
         self.__dict__.pop(name, None)
         self._members()[0][name] = param
 
     @torch_lacks(persistent=True)
     def register_buffer(self, name: str, tensor: Any) -> None:
-        """Set a buffer from a Buffer, an initialiser, an array or a value without operands such as F.arange(3); None:
-        the layer has no such buffer."""
+        """Set a buffer from a Buffer, an initialiser, an array or a constant value such as F.arange(3); None: the
+        module has no such buffer."""
         self.__dict__.pop(name, None)
         if tensor is not None and not isinstance(tensor, Buffer):
             kind = tensor.dtype.kind if isinstance(tensor, Value) else "f"
@@ -124,7 +124,7 @@ class Module:
         return self
 
     def eval(self) -> Module:
-        """train(False): evaluation mode, also while the model trains. Returns the module."""
+        """train(False): evaluation mode, also in training steps. Returns the module."""
         return self.train(False)
 
     def modules(self) -> Iterator[Module]:
@@ -148,12 +148,13 @@ class Module:
 
     @torch_lacks(recurse=True, remove_duplicate=True)
     def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Value]]:
-        """(name, graph value) of every parameter, each once, in state_dict order. Names are those in this module until
-        a module around it is called or lists its parameters."""
+        """(name, graph value) of every parameter, each once, in state_dict order. Names are relative to this module
+        until a module around it is called or lists its parameters."""
         yield from self._named("parameter", prefix)
 
     def _named(self, role: str, prefix: str = "", called: bool = False) -> Iterator[tuple[str, Value]]:
-        """The values of one role, after all have got their names: in each module parameters first, then buffers."""
+        """(name, graph value) of the states of one role, after all states of both roles have been given their names and
+        seeds. In each module, parameters come before buffers."""
         seen: dict[int, list[str]] = {}  # all names of each
         found: list[Value] = []
         count = 0
@@ -189,8 +190,8 @@ class Module:
         return (v for _, v in self.named_buffers())
 
     def requires_grad_(self, requires_grad: bool = True) -> Module:
-        """Whether the parameters of this module and of those below are trained, by models that are built afterwards.
-        Returns the module. ModelError where it would change for a model that is built already."""
+        """Set whether models that are built afterwards train the parameters of this module and its descendants. Returns
+        the module. Raises ModelError for a change to a parameter of a model that is built already."""
         for _, module in self.named_modules():
             for parameter in module._members()[0].values():
                 if parameter is not None:
@@ -199,10 +200,11 @@ class Module:
 
     @torch_lacks(assign=False)
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> None:
-        """Start from these values, arrays or PyTorch's tensors by name (`torch_net.state_dict()`); said before the
-        network is called. With strict=False names may be missing or unknown.
+        """Set the initial values from arrays or PyTorch's tensors by name (`torch_net.state_dict()`). Call it before
+        the network is called. With strict=False names may be missing or unknown.
 
-        Raises ModelError that lists missing and unknown names and other shapes; then nothing has changed.
+        Raises ModelError for missing or unknown names, for other shapes, and after the network was called; then
+        nothing has changed.
         """
         held = self._held()
         found = {name: held[name] for name in state_dict if name in held}
@@ -248,14 +250,14 @@ class Module:
     register_module = add_module
 
     def apply(self, fn: Callable[[Module], Any]) -> Module:
-        """Call `fn` with every module below, then with this one: `net.apply(init_weights)`. Returns the module."""
+        """Call `fn` with every descendant, then with this module: `net.apply(init_weights)`. Returns the module."""
         for module in self.children():
             module.apply(fn)
         fn(self)
         return self
 
     def get_submodule(self, target: str) -> Module:
-        """The module called `target`, such as "features.0"; this one if it is empty."""
+        """The module called `target`, such as "features.0"; this module for an empty name."""
         found = dict(self.named_modules()).get(target)
         if found is None:
             raise ModelError(f"{type(self).__name__} has no module {target!r}")
@@ -275,7 +277,7 @@ class Module:
         return {name: stored.initial().array() for name, stored in self._held().items()}
 
     def _held(self, prefix: str = "") -> dict[str, Stored]:
-        """Parameters and buffers by name; parameters of a module that two modules share have two names."""
+        """Parameters and buffers by name; they have two names if two modules share them."""
         held: dict[str, Stored] = {}
         for k, own in (*self._members()[0].items(), *self._own_buffers().items()):
             if own is not None:
@@ -288,7 +290,7 @@ class Module:
         raise ModelError(f"{type(self).__name__} defines no forward method")
 
     def _select(self) -> None:
-        """Let only the parameters train that `selection.training_only` selects."""
+        """Apply the innermost `selection.training_only`, if there is one, to all parameters."""
         for selection in selection_now[-1:]:
             for name, own in self._held().items():
                 if isinstance(own, Parameter):

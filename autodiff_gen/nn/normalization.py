@@ -1,4 +1,4 @@
-"""Normalisation layers without running statistics, as in torch.nn; initial weights are 1, biases 0."""
+"""Normalisation layers without running statistics, as in torch.nn; weights start at 1, biases at 0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Padding layers for images and sequences, as in torch.nn: padding is a number for all sides, or (left, right) for one
+"""Padding layers for images and sequences, as in torch.nn. padding: a number for all sides, or (left, right) for one
 axis, (left, right, top, bottom) for two."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The parameters and buffers of a module, which become graph values when a module is called or lists them."""
+"""The parameters and buffers of a module; they become graph values when a module is called or lists them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _constant(value: Value) -> Any:
 
 
 class Stored(ABC):
-    """An initialiser or an array, and the graph value that is made of it."""
+    """Base of parameters and buffers: the initial values, and the graph value that is made from them."""
 
     of_state: ClassVar[weakref.WeakValueDictionary[State, Stored]] = weakref.WeakValueDictionary()
 
@@ -40,7 +40,7 @@ class Stored(ABC):
         self.start = data
         self.value: Value | None = None
         self.seed = 0
-        self.called = False  # whether a module computed with it; listing parameters does not fix its name
+        self.called = False  # whether a module with it was called, which fixes its name; listing does not
 
     @abstractmethod
     def made(self, name: str, seed: int) -> Value:
@@ -48,16 +48,16 @@ class Stored(ABC):
 
     @property
     def fixed(self) -> bool:
-        """Whether name and first value change no more."""
+        """Whether name and initial values can no longer change."""
         return self.called or (self.value is not None and self._state.fixed)
 
     def fix(self) -> None:
-        """Say that name and first value change no more."""
+        """Let name and initial values no longer change."""
         if self.value is not None:
             self._state.fix()
 
     def bind(self, name: str, seed: int, called: bool) -> Value:
-        """The graph value. It has the name, seed and position in the outermost module that listed it, or was called:
+        """The graph value. Its name and seed come from the outermost module that was called or listed it:
         `net.features.parameters()` names a parameter "0.weight", and `net` renames it to "features.0.weight"."""
         if self.value is None:
             self.value, self.seed = self.made(name, seed), seed
@@ -70,17 +70,17 @@ class Stored(ABC):
         return self.value
 
     def share(self, name: str, *aliases: str) -> None:
-        """Note further names of a parameter that several modules hold, if `name` is the graph value's."""
+        """Store further names of a parameter that several modules hold, if `name` is the name of the graph value."""
         if self.value is not None and not self._state.fixed and self._state.name == name:
             self._state.edit(aliases=aliases)
 
     def set_channel_axis(self, axis: int | None) -> None:
-        """Note the axis of the channels; the layer can train some of these."""
+        """Store the axis of the input channels; `update_channels` can train some of the channels."""
         if self.value is not None and not self._state.fixed:
             self._state.edit(channel_axis=axis)
 
     def load(self, data: Any) -> None:
-        """Start from this initialiser, or from these numbers. Raises ModelError once name and first value are fixed."""
+        """Set the initial values to an initialiser or numbers. Raises ModelError if `fixed`."""
         if self.fixed:
             raise ModelError(
                 f"{self._state.name!r} is part of a graph already; set its initial values before the network is called"
@@ -96,7 +96,7 @@ class Stored(ABC):
         )
 
     def initial(self) -> init.Initialiser:
-        """Its initial values; random numbers depend on the name, if it has one yet."""
+        """The initial values; random numbers depend on the seed, which is 0 before it has a name."""
         if self.value is None:
             return init.initialiser("", self.start, self.seed)
         initial: init.Initialiser = self._state.init
@@ -109,7 +109,7 @@ class Stored(ABC):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The extents."""
+        """The extents of the axes."""
         return tuple(np.shape(self.start))
 
     @property
@@ -130,7 +130,7 @@ class Stored(ABC):
         return math.prod(self.shape)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """A copy with the same initial values, which is named by the module that holds it."""
+        """A copy with the same initialiser, but without a graph value: the module that holds the copy names it."""
         copied = copy.copy(self)
         copied.start, copied.value, copied.called = copy.deepcopy(self.start, memo), None, False
         return copied
@@ -143,9 +143,9 @@ class Stored(ABC):
 
 
 class Parameter(Stored):
-    """A parameter before it has a name: an initialiser or an array.
+    """A parameter, f32. data: an initialiser, an array, a number, or a constant value such as F.zeros(3).
 
-    requires_grad: whether it is trained, by models that are built afterwards; the graph value has the same property.
+    requires_grad: whether models that are built afterwards train it; the graph value has the same property.
     """
 
     def __init__(self, data: Any, requires_grad: bool = True) -> None:
@@ -200,16 +200,16 @@ class Parameter(Stored):
 
 
 class QuantizedParameter(Parameter):
-    """A parameter of 8-bit integers, `values`, which represent scale * values: one scale, or one for each element along
-    `axis`. Update rules see the numbers that they represent; F.dequantize makes these of the graph value. Raises
-    ShapeError for values that are not int8, and for scales that are not greater than 0."""
+    """A parameter of int8 `values`, which represent the real numbers scale * values, with one scale, or one for each
+    element along `axis`. F.dequantize gives the real numbers; update rules see them too. Raises ShapeError for values
+    that are not int8, and for scales that are not greater than 0."""
 
     def __init__(self, values: Any, scale: Any, axis: int = 0, requires_grad: bool = True) -> None:
         array, self.quantization = weight_arrays("QuantizedParameter", values, scale, axis)
         super().__init__(array, requires_grad)
 
     def check(self, name: str, values: Any) -> None:
-        """Raises ModelError unless all numbers of an array are 8-bit integers."""
+        """Raise ModelError unless all numbers of an array are 8-bit integers."""
         wrong = values[~((values >= LOW) & (values <= HIGH) & (values == np.rint(values)))]
         if wrong.size:
             raise ModelError(f"load_state_dict: {name} has 8-bit integers, got {wrong.flat[0]:g}")
@@ -228,11 +228,11 @@ class QuantizedParameter(Parameter):
 
 
 class Buffer(Stored):
-    """Data of a module beside its parameters, such as running statistics: without a gradient, but part of the
+    """Data of a module in addition to its parameters, such as running statistics: without a gradient, but part of the
     state_dict.
 
-    data: an initialiser or an array; dtype: "f32", "s32" or "bool". F.with_updates gives it a new value, except to
-    masks; a buffer that no training step updates is a constant of the generated code.
+    data: as for Parameter; dtype: "f32", "s32" or "bool". F.with_updates updates buffers that are not bool; a buffer
+    that no training step updates is a constant of the generated code.
     """
 
     def __init__(self, data: Any, dtype: str = "f32") -> None:

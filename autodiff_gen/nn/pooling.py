@@ -98,7 +98,7 @@ class AvgPool2d(Module):
 
 
 class _Adaptive(Module):
-    """Windows that divide the image into so many parts."""
+    """Pooling with output_size windows that cover the image."""
 
     printed = "output_size="
     function: ClassVar[staticmethod[[Any, Sizes], Value]]

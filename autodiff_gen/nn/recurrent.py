@@ -20,7 +20,8 @@ from .recurrent_cells import Kind, States, check_sizes, kind_of, register_weight
 
 
 class _Recurrent(Module):
-    """Base of RNN, LSTM and GRU. dropout: of the input of each layer except the first, in training mode."""
+    """Base of RNN, LSTM and GRU. dropout: the probability for the inputs of all layers but the first, in training
+    mode."""
 
     printed = "input_size hidden_size num_layers=? bias=? batch_first=? dropout=? bidirectional=?"
 
@@ -108,7 +109,7 @@ class _Recurrent(Module):
         )
         hoisted = (
             c is not None and self.kind.gates != 3
-        )  # the bias c is added before the loop, except in a GRU
+        )  # The bias c is added before the loop, except in a GRU, in which r may multiply it.
         bias = with_role(b + c, f"bias{suffix}") if hoisted else b
         inputs = with_role(F.linear(x, w, bias), "x_gates")
 
@@ -127,7 +128,8 @@ class _Recurrent(Module):
 class RNN(_Recurrent):
     """h = tanh(W x + b + U h + c), or relu, over x[time, n, input_size] ([n, time, input_size] if batch_first).
 
-    forward(x, h_0=None) -> (y, h_n): y is h at every time, h_n [num_layers * directions, n, hidden_size].
+    forward(x, h_0=None) -> (y, h_n): y is h at every time, [time, n, directions * hidden_size]; h_0 (zeros by default)
+    and h_n are [num_layers * directions, n, hidden_size], also with batch_first. Without n, x is a single sequence.
     """
 
     @torch_lacks(device=None, dtype=None)
@@ -153,7 +155,7 @@ class RNN(_Recurrent):
 
 class LSTM(_Recurrent):
     """Hochreiter and Schmidhuber 1997, gates i, f, g, o, over x[time, n, input_size] ([n, time, input_size] if
-    batch_first). forward(x, (h_0, c_0)=None) -> (y, (h_n, c_n)).
+    batch_first). forward(x, (h_0, c_0)=None) -> (y, (h_n, c_n)), with shapes as in RNN.
     """
 
     @torch_lacks(proj_size=0, device=None, dtype=None)
@@ -179,8 +181,8 @@ class LSTM(_Recurrent):
 
 class GRU(_Recurrent):
     """Cho et al. 2014, gates r, z, n, over x[time, n, input_size] ([n, time, input_size] if batch_first).
-    forward(x, h_0=None) -> (y, h_n). As in PyTorch, r multiplies the product with the state, its bias included;
-    with reset_after=False (Keras' name) r multiplies the state before the product, as in the paper.
+    forward(x, h_0=None) -> (y, h_n), with shapes as in RNN. As in PyTorch, r multiplies U h + c; with reset_after=False
+    (Keras' name) r multiplies h before the product, as in the paper.
     """
 
     printed = (

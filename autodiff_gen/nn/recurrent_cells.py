@@ -1,4 +1,5 @@
-"""One step of a recurrent network, as in torch.nn: RNNCell, LSTMCell, GRUCell; and what layers share with them."""
+"""One step of a recurrent network, as in torch.nn: RNNCell, LSTMCell, GRUCell; and the steps that RNN, LSTM and GRU
+repeat."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ from .module import Module
 from .parameter import Parameter
 
 States = tuple[Value, ...]  # h, and c of an LSTM: [n, hidden_size] each
-Product = Callable[..., Value]  # (h, first=0, last=all) -> U h + b, the rows of gates first to last
+Product = Callable[
+    ..., Value
+]  # (h, first=0, last=all) -> U h + b, only the rows of the gates first to last - 1
 Step = Callable[[States, Value, Product], States]
 
 
@@ -28,7 +31,7 @@ def _rnn(nonlinearity: str) -> Step:
 
 
 def _parts(x: Value, *roles: str) -> list[Value]:
-    """The parts of x along its last axis, which are as long, and called so."""
+    """x divided along its last axis into one part for each role."""
     return [with_role(v, role) for v, role in zip(F.chunk(x, len(roles), -1), roles, strict=True)]
 
 
@@ -67,7 +70,7 @@ class Kind:
         self.gates, self.states, self.step = gates, states, step
 
     def product(self, weight: Value, bias: Value | None) -> Product:
-        """The product of a step, of weight[gates * hidden_size, hidden_size] and bias[gates * hidden_size]."""
+        """The product of the state with weight[gates * hidden_size, hidden_size], plus bias[gates * hidden_size]."""
         hidden = weight.shape[-1]
 
         def product(h: Value, first: int = 0, last: int = self.gates) -> Value:
@@ -99,7 +102,7 @@ def check_sizes(name: str, **sizes: Any) -> None:
 
 
 def register_weights(module: Module, kind: Kind, features: int, hidden: int, bias: bool, suffix: str) -> None:
-    """Register the parameters of one layer in one direction, initialised uniformly within 1 / sqrt(hidden_size)."""
+    """Register the parameters of one layer in one direction, which start uniformly in +-1 / sqrt(hidden)."""
     rows, bound = kind.gates * hidden, 1.0 / math.sqrt(hidden)
     shapes = {
         "weight_ih": (rows, features),
@@ -148,7 +151,8 @@ class _Cell(Module):
 
 
 class RNNCell(_Cell):
-    """One step of an RNN: forward(x[n, input_size], h=None) -> h."""
+    """One step of an RNN: forward(x[n, input_size], h=None) -> h[n, hidden_size]. h is zeros by default; n may be
+    absent."""
 
     printed = "input_size hidden_size bias=? nonlinearity=?"
 
@@ -164,7 +168,7 @@ class RNNCell(_Cell):
 
 
 class LSTMCell(_Cell):
-    """One step of an LSTM: forward(x[n, input_size], (h, c)=None) -> (h, c)."""
+    """One step of an LSTM: forward(x[n, input_size], (h, c)=None) -> (h, c), with shapes as in RNNCell."""
 
     @torch_lacks(device=None, dtype=None)
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True) -> None:
@@ -178,7 +182,7 @@ class LSTMCell(_Cell):
 
 
 class GRUCell(_Cell):
-    """One step of a GRU: forward(x[n, input_size], h=None) -> h. reset_after: see GRU."""
+    """One step of a GRU: forward(x[n, input_size], h=None) -> h, with shapes as in RNNCell. reset_after: see GRU."""
 
     @torch_lacks(device=None, dtype=None)
     def __init__(

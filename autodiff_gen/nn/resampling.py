@@ -75,7 +75,7 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
-    """The channels of [N, C, H, W] in the order of their places in `groups` groups; see F.channel_shuffle."""
+    """F.channel_shuffle of [N, C, ...] as a layer."""
 
     printed = "groups="
 

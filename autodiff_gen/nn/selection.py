@@ -1,4 +1,4 @@
-"""Override which parameters of a model file train: for a search that runs the file again with each choice."""
+"""A choice of the parameters that train, from outside of a model file: a search runs the file with each choice."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .parameter import Parameter
 
 @dataclass
 class Selection:
-    """channels: the parameters that train, by name, with the channels that do, None for all; None: all parameters
-    train. reached: the names of the parameters for which this has been decided."""
+    """channels: name of a parameter that trains -> the channels that train (None: all channels); None instead of the
+    mapping: all parameters train. reached: the names of the parameters to which the choice was applied."""
 
     channels: Mapping[str, Channels | None] | None
     reached: set[str] = field(default_factory=set)
 
     def apply(self, name: str, parameter: Parameter) -> None:
-        """Let a parameter train, or not."""
+        """Set whether a parameter trains, and which of its channels."""
         chosen = self.channels is None or name in self.channels
         parameter.requires_grad = chosen
         parameter.channels = self.channels[name] if chosen and self.channels is not None else None

@@ -39,7 +39,7 @@ def _copies(name: str, layer: Module, num_layers: int) -> ModuleList:
 
 
 class _Layer(Module):
-    """The common part of layers of encoders and decoders. attends: whether the layer also attends to the output of an
+    """Base of the layers of encoders and decoders. attends: whether the layer also attends to the output of an
     encoder."""
 
     attends = False
@@ -183,8 +183,8 @@ class TransformerDecoderLayer(_Layer):
 
 
 class TransformerDecoder(Module):
-    """num_layers copies of `decoder_layer`, applied in order to tgt with the same memory, then `norm`; the copies start
-    as the copies of TransformerEncoder do."""
+    """num_layers copies of `decoder_layer`, applied in order to tgt with the same memory, then `norm`. As in
+    TransformerEncoder, `decoder_layer` itself is not used, and the copies have different initial weights."""
 
     def __init__(
         self, decoder_layer: TransformerDecoderLayer, num_layers: int, norm: Module | None = None
@@ -273,5 +273,5 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int) -> Any:
-        """[sz, sz]: 0 for the keys up to a query's own place, -inf for later ones."""
+        """f32[sz, sz], a NumPy array: 0 where the key is not after the query, -inf elsewhere."""
         return np.triu(np.full((sz, sz), -np.inf, np.float32), 1)

@@ -1,4 +1,4 @@
-"""Which input channels of a layer train."""
+"""The choice of the input channels of a layer that train."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from .module import Module
 
 
 def update_channels(layer: Module, channels: float | Sequence[int], norm: str = "l1") -> Module:
-    """Train the weights of some input channels of a linear layer or a convolution: a fraction, which selects the
-    channels whose weights have the largest norm, or the channels in a sequence. Nothing is computed, saved or kept in
-    RAM for the others, whose weights are constants. The bias is left as it is. norm: "l1", the sum of magnitudes, or
-    "l2", the root of the sum of squares. Returns the layer, whose weight has requires_grad=True.
+    """Train only the weights of some input channels of a linear layer or a convolution. channels: a sequence of
+    channels, or a fraction, which selects the channels whose weights have the largest norm. norm: "l1", the sum of
+    magnitudes, or "l2", the root of the sum of squares.
 
-    Call it before a model is built of the layer. Raises ModelError for a layer without input channels, a fraction
-    outside (0, 1], channels that there are not, and another norm.
+    The weights of the other channels are constants: nothing is computed, saved or kept in RAM for them. The bias is not
+    affected. Sets requires_grad=True for the weight, and returns the layer.
+
+    Call it before a model with the layer is built. Raises ModelError for a layer without an axis of input channels, a
+    fraction outside (0, 1], channels that the layer does not have, and an unknown norm.
     """
     if not isinstance(layer, Module):
         raise ModelError(f"update_channels: expected a layer, not {layer!r}")

@@ -8,7 +8,8 @@ images/: convolution and pooling, over windows of images
 quantized/: 8-bit integers
 control_flow/: scan and cond
 added.py: ops that add the result of another op to memory
-constants.py, modes.py: without operands; only for training or evaluation
+constants.py: ops without operands
+modes.py: ops that depend on the mode, training or evaluation
 custom_gradient.py: values whose gradients do not follow from their formulas
 support.py: shape rules and VJPs that many records have in common
 """

@@ -16,7 +16,10 @@ from ..ir.strides import Strided
 from ..ir.types import Shape, Type
 from ..ir.windows import Windows
 
-OVERWRITES: dict[str, Factor] = {"alpha": 1.0, "beta": 0.0}  # the factors of a call that adds to nothing
+OVERWRITES: dict[str, Factor] = {
+    "alpha": 1.0,
+    "beta": 0.0,
+}  # the factors of a call that ignores the old value
 
 
 def register_added(name: str, op: Op) -> Op:
@@ -50,7 +53,7 @@ def register_added(name: str, op: Op) -> Op:
 
 
 def factors_of(alpha: int, attrs: Attrs) -> dict[str, Factor]:
-    """The factors of a call that adds to memory; alpha: which operand that is."""
+    """The factors of a call that adds to memory; alpha: the index of that operand."""
     return {"alpha": Scalar(alpha, attrs["negate"]), "beta": attrs["beta"]}
 
 

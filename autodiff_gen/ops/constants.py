@@ -44,8 +44,8 @@ def _places(*, shape: Shape, strides: tuple[int, ...], offset: int) -> Any:
 
 
 places = define(
-    # A strided iota, offset + sum of index[k] * strides[k]: the element offsets of a view. Created by the pass that
-    # rematerialises masks in the order in which they are read.
+    # A strided iota, offset + sum of index[k] * strides[k]: the element offsets of a view. Created by the pass
+    # rematerialize_random.
     "places",
     infer=_places_type,
     ref=_places,
@@ -55,7 +55,7 @@ places = define(
 
 
 first_element = define(
-    # How many elements precede the elements of a micro-batch, c*start. Created by the pass that divides batches.
+    # The number of elements before the elements of a micro-batch, c*start. Created by the pass micro_batches.
     "first_element",
     infer=lambda *, extent: Type(s32, ()),
     ref=lambda *, extent: np.int32(extent),

@@ -36,8 +36,8 @@ gradient_of = define(
 
 
 def parts(count: int, operands: Sequence[Value]) -> tuple[Values, Values, Values, Values]:
-    """The operands for `count` results: the results, placeholders of their gradients, values that get gradients, and
-    these gradients."""
+    """The operands divided into `count` results, placeholders of their gradients, inputs, and the gradients of the
+    inputs."""
     inputs = (len(operands) - 2 * count) // 2
     ends = (0, count, 2 * count, 2 * count + inputs, 2 * count + 2 * inputs)
     results, gradients, xs, dxs = (operands[a:b] for a, b in itertools.pairwise(ends))
@@ -74,8 +74,8 @@ def _vjp(dys: OptionalValues, inputs: Values, outs: Values, attrs: Attrs, wanted
 
 
 custom_gradient = define(
-    # The first `count` operands; placeholders of their gradients; values; and the gradients of these values, which are
-    # the derivatives if `exact`.
+    # Operands: `count` results, placeholders of their gradients, inputs, and the gradients of the inputs. `exact`:
+    # these gradients equal the derivatives of the results.
     "custom_gradient",
     infer=_types,
     ref=lambda *operands, count, exact=False: operands[0] if count == 1 else operands[:count],

@@ -33,7 +33,7 @@ by_mode = define(
 )
 
 in_mode = define(
-    "in_mode",  # the gradient that arrives, in one mode; no gradient in the other: zeros
+    "in_mode",  # the gradient dy in one mode, zeros in the other
     infer=lambda dy, *, training: dy,
     ref=lambda dy, *, training: dy * 0.0 if training else dy,
     vjp=by_operand(lambda ddy, dy, y, attrs: apply("in_mode", ddy, **attrs)),

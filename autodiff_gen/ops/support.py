@@ -43,7 +43,8 @@ def broadcasting(*types: Type) -> Type:
 
 
 def arithmetic(*types: Type) -> Type:
-    """The shape rule of arithmetic. Narrow integers are rejected: they are storage types, which C promotes to int."""
+    """The shape rule of arithmetic. Integers of one byte are rejected: they are storage types, which C promotes to
+    int."""
     if types[0].dtype.kind != "f" and types[0].dtype.name not in ("s32", "u32"):
         raise ShapeError(f"needs floats, s32 or u32, not {types[0].dtype}; {conversion(types[0])}")
     return broadcasting(*types)
@@ -78,8 +79,8 @@ def sum_to(v: Value, shape: Shape) -> Value:
 
 
 def by_operand(*pullbacks: Callable[..., Value] | None) -> VJP:
-    """A VJP from one function per operand, `(dy, *inputs, *outs, attrs) -> dx`, or None if it is not differentiable.
-    dy: the gradient of the first result, the only one that has one."""
+    """A VJP from one function per operand, `(dy, *inputs, *outs, attrs) -> dx`; None: the operand gets no gradient.
+    dy: the gradient of the first result; other results have none."""
 
     def vjp(
         dys: OptionalValues, inputs: Values, outs: Values, attrs: Attrs, wanted: Wanted
@@ -92,8 +93,8 @@ def by_operand(*pullbacks: Callable[..., Value] | None) -> VJP:
 
 
 def simple(*pullbacks: Callable[..., Value] | None) -> VJP:
-    """A VJP from one function per operand, `(dy, *inputs, y) -> dx`, or None if it is not differentiable; sums over
-    broadcast axes are added here."""
+    """A VJP from one function per operand, `(dy, *inputs, y) -> dx`; None: the operand gets no gradient. dx may have
+    the broadcast shape: it is summed over the broadcast axes here."""
 
     def summed(operand: int, pullback: Callable[..., Value]) -> Callable[..., Value]:
         return lambda dy, *given: sum_to(pullback(dy, *given[:-1]), given[operand].type.shape)

@@ -1,4 +1,4 @@
-"""Rules that follow from Adam, and Adadelta, as in torch.optim."""
+"""Variants of Adam, and Adadelta, as in torch.optim."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from .rules import Adam, AdamW, bias_correction, numbers
 
 __all__ = ["Adadelta", "Adamax", "NAdam", "RAdam"]
 
-LOG_096 = math.log(0.96)  # of the decay of NAdam's momentum
+LOG_096 = math.log(0.96)  # the decay of NAdam's momentum is a power of 0.96
 
 
 class _Decaying(AdamW):
-    """Base of the rules whose weight decay is added to the gradient, or decoupled as AdamW's."""
+    """Base of the rules whose weight decay is added to the gradient, as Adam's, or with decoupled_weight_decay is
+    subtracted from the parameter, as AdamW's."""
 
     def rule(self, step: Step, parameter: State, w: Value, g: Value) -> Value:
         rule = super().rule if step.options["decoupled_weight_decay"] else super(AdamW, self).rule
         return rule(step, parameter, w, g)
 
     def _moments(self, step: Step, parameter: State, g: Value) -> tuple[Value | float, float, Value, Value]:
-        """beta1, beta2, and the new averages of the gradient and of its square."""
+        """beta1, beta2, and the new moving averages of the gradient and of its square."""
         beta1, beta2 = step.betas
         first = step.keep(parameter, "exp_avg", lambda m: m + (g - m) * (1.0 - beta1))
         second = step.keep(parameter, "exp_avg_sq", lambda v: v * beta2 + F.square(g) * (1.0 - beta2))
@@ -34,7 +35,8 @@ class _Decaying(AdamW):
 
 
 class NAdam(_Decaying):
-    """Dozat 2016, as torch.optim.NAdam: Adam with Nesterov's momentum, which grows with the steps."""
+    """Dozat 2016, as torch.optim.NAdam: Adam with Nesterov's momentum, where the momentum of step t is
+    beta1 (1 - 0.96^(t momentum_decay) / 2)."""
 
     @torch_lacks(foreach=None, capturable=False, differentiable=False)
     def __init__(
@@ -73,8 +75,9 @@ class NAdam(_Decaying):
 
 
 class RAdam(_Decaying):
-    """Liu et al. 2020, as torch.optim.RAdam: Adam whose rate is adapted as soon as the variance of the second moment is
-    known well enough, and rectified by it."""
+    """Liu et al. 2020, as torch.optim.RAdam: momentum without the division by the root of the second moment in the
+    first steps, while the length of the moving average is at most 5; then Adam times a rectification that approaches
+    1."""
 
     @torch_lacks(foreach=None, capturable=False, differentiable=False)
     def __init__(
@@ -104,13 +107,14 @@ class RAdam(_Decaying):
 
 
 def _longest(beta2: float) -> float:
-    """The length of the average of gradients after infinitely many steps."""
+    """The length of the moving average of squared gradients after infinitely many steps, rho_inf in the paper."""
     return 2.0 / (1.0 - beta2) - 1.0
 
 
 def _length(beta2: float, t: Value) -> Value:
-    """The length of the average of gradients, longest - 2 t beta2^t / (1 - beta2^t), without cancellation: with
-    u = -t log(beta2) the second term is a multiple of u / (exp(u) - 1) = 1 - u / 2 + u^2 / 12 - ..."""
+    """The length of the moving average of squared gradients, longest - 2 t beta2^t / (1 - beta2^t), without
+    cancellation: with u = -t log(beta2) the second term is a multiple of u / (exp(u) - 1) = 1 - u / 2 + u^2 / 12 -
+    ..."""
     if beta2 == 0:
         return t * 0.0 + 1.0
     rate = -math.log(beta2)
@@ -124,16 +128,17 @@ def _length(beta2: float, t: Value) -> Value:
 
 
 def _rectification(beta2: float, length: Value) -> Value:
-    """The factor of the adapted rate, for a length greater than 5."""
+    """The rectification for a length greater than 5, r_t in the paper."""
     longest = _longest(beta2)
-    if longest <= 5.0:  # never reached
+    if longest <= 5.0:  # no length is greater than 5
         return length * 0.0 + 1.0
     known = F.maximum(length, 5.0)
     return F.sqrt((known - 4.0) * (known - 2.0) / known * (longest / ((longest - 4.0) * (longest - 2.0))))
 
 
 class Adamax(Adam):
-    """Kingma and Ba 2015, section 7.1, as torch.optim.Adamax: exp_inf is the decayed maximum of |g|."""
+    """Kingma and Ba 2015, section 7.1, as torch.optim.Adamax: Adam with exp_inf, the decayed maximum of |g|, instead of
+    the root of the second moment."""
 
     @torch_lacks(foreach=None, differentiable=False, capturable=False)
     def __init__(
@@ -160,8 +165,8 @@ class Adamax(Adam):
 
 
 class Adadelta(Optimizer):
-    """Zeiler 2012, as torch.optim.Adadelta: g times the root of the mean square of the changes, divided by the root of
-    the mean square of the gradients."""
+    """Zeiler 2012, as torch.optim.Adadelta: w -= lr * g * sqrt(mean square of the changes) / sqrt(mean square of g),
+    with moving averages of the squares."""
 
     @torch_lacks(foreach=None, capturable=False, differentiable=False)
     def __init__(

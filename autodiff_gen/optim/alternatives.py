@@ -1,4 +1,4 @@
-"""Names of torch.optim that are not here, and what to use in their place."""
+"""Names of torch.optim that `optim` lacks, and what to use instead."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ALTERNATIVES = {
 }
 _LOOP = "leave it out: train_step computes gradients, updates parameters and advances the schedule"
 
-# Methods and attributes of optimizers and of schedules.
+# Methods and attributes of PyTorch's optimizers and schedules.
 METHODS = {
     **dict.fromkeys(("step", "zero_grad", "get_last_lr"), _LOOP),
     **dict.fromkeys(("add_param_group", "param_groups"), "give all groups when the optimizer is made"),

@@ -23,10 +23,11 @@ def _positive(name: str, argument: str, value: Any) -> float:
 
 @named("clip_grad_norm")
 def clip_grad_norm(gradients: Sequence[Value], max_norm: float) -> list[Value]:
-    """All gradients times min(1, max_norm / (norm + 1e-6)), with the Euclidean norm of all gradients together.
+    """All gradients times min(1, max_norm / (norm + 1e-6)), with the Euclidean norm of all gradients together, as
+    torch.nn.utils.clip_grad_norm_.
 
-    It is a barrier: no update can start before the last gradient is complete, so all gradients are stored. Raises
-    ModelError for a limit that is not positive.
+    No update can start before the last gradient is complete, so all gradients are stored. Raises ModelError for a limit
+    that is not positive.
     """
     limit = _positive("clip_grad_norm", "max_norm", max_norm)
     squares = [with_role(F.sum(F.square(g)), f"{name_of(base(g))}_squares") for g in gradients]
@@ -41,12 +42,13 @@ def clip_grad_norm(gradients: Sequence[Value], max_norm: float) -> list[Value]:
 
 @named("clip_grad_value")
 def clip_grad_value(gradients: Sequence[Value], clip_value: float) -> list[Value]:
-    """All elements clamped to [-clip_value, clip_value]. Raises ModelError for a limit that is not positive."""
+    """All elements clamped to [-clip_value, clip_value], as torch.nn.utils.clip_grad_value_. Raises ModelError for a
+    limit that is not positive."""
     limit = _positive("clip_grad_value", "clip_value", clip_value)
     return [_clipped(g, lambda g: F.minimum(F.maximum(g, -limit), limit)) for g in gradients]
 
 
 def _clipped(g: Value, clip: Callable[[Value], Value]) -> Value:
-    """The gradient after clipping, which belongs to the update of its parameter."""
+    """The gradient after clipping, with the scope of the gradient, so that comments assign it to the parameter."""
     with building(g.node.origin.scope):
         return with_role(clip(g), "clipped_grad")

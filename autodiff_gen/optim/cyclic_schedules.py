@@ -1,4 +1,4 @@
-"""Schedules whose rate increases again: one cycle, cycles, and cosines with restarts."""
+"""Schedules whose rate rises as well as falls: one cycle, repeated cycles, and cosines with restarts."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from ..functional import torch_lacks
 from ..ir.node import Value
 from .schedule import LRScheduler, as_scalar, count, number, powers
 
-LAST_STEP = 1 << 24  # where the step count saturates
+LAST_STEP = 1 << 24  # the step count saturates here
 
 
 class OneCycleLR(LRScheduler):
-    """Smith and Topin 2018: up from max_lr / div_factor to max_lr in the first `pct_start` of total_steps, then down to
-    max_lr / div_factor / final_div_factor, where it stays. The optimizer's own rate is not used.
+    """Smith and Topin 2018: the rate rises from max_lr / div_factor to max_lr in the first `pct_start` of total_steps,
+    then falls to max_lr / div_factor / final_div_factor, where it stays; PyTorch raises an error after total_steps. The
+    optimizer's own rate is not used.
 
     Give total_steps, or epochs and steps_per_epoch. anneal_strategy: "cos" or "linear". cycle_momentum: the momentum
-    (betas[0] of Adam) decreases from max_momentum to base_momentum while the rate increases, and then increases again.
-    three_phase: the rate first returns to max_lr / div_factor, symmetrically to its increase.
+    (betas[0] of Adam) falls from max_momentum to base_momentum while the rate rises, and then rises again.
+    three_phase: the rate first falls to max_lr / div_factor, in as many steps as it rose.
     """
 
     @torch_lacks(last_epoch=-1)
@@ -57,7 +58,7 @@ class OneCycleLR(LRScheduler):
             number(f"OneCycleLR: {name}", v, high=1.0)
             for name, v in (("base_momentum", base_momentum), ("max_momentum", max_momentum))
         )
-        # Phases: the last step, rate and momentum of each.
+        # self.phases: the last step, and the rate and the momentum at it.
         self.first = (start, high)
         self.phases: list[tuple[float, float, float]] = [(share * total - 1, top, low)]
         if three_phase:
@@ -71,7 +72,7 @@ class OneCycleLR(LRScheduler):
         return self._level(t, 1) if self.cycle_momentum else None
 
     def _level(self, t: Value, which: int) -> Value:
-        """The rate (which = 0) or momentum (1) after t steps."""
+        """The rate (which=0) or the momentum (which=1) after t steps."""
         ends = [p[0] for p in self.phases]
         levels = [self.first[which], *(p[1 + which] for p in self.phases)]
         starts = [0.0, *ends[:-1]]
@@ -97,12 +98,12 @@ class OneCycleLR(LRScheduler):
 
 
 class CyclicLR(LRScheduler):
-    """Smith 2017: up from base_lr to max_lr in step_size_up steps, and down in step_size_down (as many by default),
-    again and again. The optimizer's own rate is not used.
+    """Smith 2017: the rate rises from base_lr to max_lr in step_size_up steps, falls in step_size_down steps (as many
+    by default), and repeats this. The optimizer's own rate is not used.
 
-    mode: "triangular": all cycles are alike; "triangular2": max_lr - base_lr is halved after each; "exp_range": it is
-    multiplied by gamma at each step. cycle_momentum: the momentum (betas[0] of Adam) decreases from max_momentum to
-    base_momentum while the rate increases.
+    mode: "triangular": all cycles are equal; "triangular2": max_lr - base_lr is halved after each cycle; "exp_range":
+    it is multiplied by gamma at each step. cycle_momentum: the momentum (betas[0] of Adam) falls from max_momentum to
+    base_momentum while the rate rises, and rises while the rate falls.
     """
 
     @torch_lacks(scale_fn=None, scale_mode="cycle", last_epoch=-1)
@@ -137,7 +138,7 @@ class CyclicLR(LRScheduler):
         return self._between(*self.momenta, t) if self.cycle_momentum else None
 
     def _between(self, start: float, end: float, t: Value) -> Value:
-        """The level after t steps: `start` at the beginning of each cycle, `end` at the top of the first."""
+        """The level after t steps: `start` at the beginning of each cycle, `end` at the top of the first cycle."""
         total = float(self.up + self.down)
         cycle = F.floor(t / total)
         within = t - cycle * total  # whole numbers: exact
@@ -150,8 +151,8 @@ class CyclicLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Loshchilov and Hutter 2017: from base down to eta_min along a cosine in T_0 steps, then again in T_mult times as
-    many, and so on."""
+    """Loshchilov and Hutter 2017: the rate falls from base to eta_min along half a cosine in T_0 steps, then again in
+    T_mult times as many steps, and so on."""
 
     @torch_lacks(last_epoch=-1)
     def __init__(self, T_0: int, T_mult: int = 1, eta_min: float = 0.0) -> None:

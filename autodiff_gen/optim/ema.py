@@ -17,8 +17,8 @@ MOST_UPDATES = 2**31 - 1  # n_averaged saturates here
 
 
 class EMA:
-    """The exponential moving average of every trained parameter, as
-    torch.optim.swa_utils.get_ema_multi_avg_fn(decay): the first update copies the parameter, each later one adds
+    """The exponential moving average of every trained parameter, as AveragedModel with get_ema_multi_avg_fn(decay) in
+    torch.optim.swa_utils: the first update copies the parameter, each later update adds
     (1 - decay) * (parameter - average). States: `ema.<parameter>`, and `ema.n_averaged`, the number of updates (s32).
 
     `<m>_predict_averaged` uses the averages; frozen parameters and buffers are the model's. Raises ModelError for a
@@ -31,14 +31,14 @@ class EMA:
         self.decay = float(decay)
 
     def averages(self, parameters: Sequence[State]) -> dict[State, Value]:
-        """parameter -> the old value of its average, whose initial value is the parameter's."""
+        """Parameter -> the average before the step; both have the same initial value."""
         return {
             p: make_state(replace(p, name=f"ema.{p.name}", trainable=False, role="optimizer"))
             for p in parameters
         }
 
     def updates(self, averages: Mapping[State, Value], new: Mapping[State, Value]) -> dict[State, Value]:
-        """The new averages and their number, given the new parameters."""
+        """The new averages and the new number of updates, given the new parameters."""
         before = make_state(State("ema.n_averaged", Type(s32, ()), init.zeros(()), False, "optimizer"))
         first = F.eq(before, 0)
         out: dict[State, Value] = {}

@@ -1,8 +1,8 @@
-"""Learning-rate schedules that the device computes in float32 from the step count: the schedules of
-torch.optim.lr_scheduler, in closed form.
+"""The schedules of torch.optim.lr_scheduler in closed form; the device computes them in float32 from the step count t.
 
-The model has the schedule, `ag.Model(..., schedule=...)`; its base rate is the optimizer's. It advances with every
-training step, as PyTorch's does when `scheduler.step()` follows each `optimizer.step()`.
+Give a schedule to the model: `ag.Model(..., schedule=...)`. `base` is the optimizer's rate. A schedule advances with
+every training step, as PyTorch's does when `scheduler.step()` follows each `optimizer.step()`. Constructors raise
+ModelError for arguments that are out of range.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .schedule import as_scalar, count, number, powers
 
 
 class LambdaLR(LRScheduler):
-    """base * lr_lambda(t); t, the step count, is an f32 scalar graph value."""
+    """base * lr_lambda(t), for a function of t, an f32 scalar graph value, that returns such a scalar or a number."""
 
     @torch_lacks(last_epoch=-1)
     def __init__(self, lr_lambda: Callable[[Value], Any]) -> None:
@@ -76,7 +76,7 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """A warm-up: from base * start_factor to base * end_factor in total_iters steps."""
+    """Linear from base * start_factor to base * end_factor in total_iters steps, where it stays."""
 
     @torch_lacks(last_epoch=-1)
     def __init__(self, start_factor: float = 1.0 / 3, end_factor: float = 1.0, total_iters: int = 5) -> None:
@@ -101,7 +101,8 @@ class ExponentialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """A cosine from base down to eta_min in T_max steps, and up again in the next T_max; Loshchilov and Hutter 2017."""
+    """Loshchilov and Hutter 2017: a cosine that falls from base to eta_min in T_max steps, and rises in the next T_max
+    steps, and so on."""
 
     @torch_lacks(last_epoch=-1)
     def __init__(self, T_max: int, eta_min: float = 0.0) -> None:
@@ -129,7 +130,7 @@ class PolynomialLR(LRScheduler):
 
 
 class SequentialLR(LRScheduler):
-    """One schedule after the other; the step count of each starts at its milestone."""
+    """One schedule after the other; schedule k + 1 begins at milestones[k], with t = 0."""
 
     @torch_lacks(last_epoch=-1)
     def __init__(self, schedulers: Sequence[LRScheduler], milestones: Sequence[int]) -> None:
@@ -150,7 +151,7 @@ class SequentialLR(LRScheduler):
     def rate(self, base: float, t: Value) -> Value:
         result = self.schedulers[0].rate(base, t)
         for start, s in zip(self.milestones, self.schedulers[1:], strict=True):
-            # Before its milestone a schedule gets 0, and its result is not used.
+            # Before its milestone a schedule is computed for t = 0, and the result is not used.
             result = F.where(t < float(start), result, s.rate(base, F.maximum(t - float(start), 0.0)))
         return result
 

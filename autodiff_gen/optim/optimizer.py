@@ -1,4 +1,4 @@
-"""The base of all update rules: parameter groups, the optimizer state, and the learning rate of a step."""
+"""The base class of the update rules: parameter groups, optimizer state, and the learning rate of a step."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Gradients: TypeAlias = Sequence[tuple[State, Value, Value]]  # (parameter, its o
 
 
 def number(rule: str, name: str, value: Any, below: float = math.inf) -> float:
-    """A hyperparameter of at least 0 and less than `below`. Raises ModelError otherwise."""
+    """The hyperparameter as a float. Raises ModelError unless it is a number of at least 0 and less than `below`."""
     value = plain(value)
     if isinstance(value, LRScheduler):
         raise ModelError(
@@ -52,7 +52,7 @@ def checked_result(whose: str, state: State, made: Any, old: Value) -> Value:
 
 @dataclass(frozen=True, eq=False)
 class ParameterGroup:
-    """Parameters that share options, as states of the model."""
+    """Parameters, as states of the model, and their common options."""
 
     options: Mapping[str, Any]
     states: tuple[State, ...]
@@ -61,8 +61,8 @@ class ParameterGroup:
 class Step:
     """The inputs of an update rule for one training step and one parameter group.
 
-    options: the group's; lr: its learning rate, an f32 scalar; momentum: the value of a cyclic schedule that overrides
-    the group's momentum (or betas[0]), otherwise None; clock: the step counter.
+    options: of the group; lr: the learning rate of the group, an f32 scalar; momentum: the value from a cyclic schedule
+    that overrides the group's momentum (or betas[0]), otherwise None; clock: the step counter.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Step:
 
     @property
     def betas(self) -> tuple[Any, float]:
-        """The group's two numbers; the first is a value where a cyclic schedule overrides it."""
+        """The group's betas; the first is a graph value if a cyclic schedule overrides it."""
         beta1, beta2 = self.options["betas"]
         return beta1 if self.momentum is None else self.momentum, beta2
 
@@ -88,7 +88,7 @@ class Step:
         return g + decay * w if decay else g
 
     def share(self, name: str, compute: Callable[[], Value]) -> Value:
-        """The value called `name`, which is the same for all parameters of the group."""
+        """The value called `name`, computed once for all parameters of the group."""
         if name not in self._shared:
             with building(OPTIMIZER):
                 self._shared[name] = with_role(compute(), name)
@@ -102,8 +102,8 @@ class Step:
         first: float = 0.0,
         scalar: bool = False,
     ) -> Value:
-        """Add optimizer state for a parameter, of its shape and storage (or one number), with the initial value
-        `first`. Returns the new value, which `rule` computes from the old one."""
+        """Add a state "<parameter>.<name>", f32 of the parameter's shape and storage (scalar: one number), with the
+        initial value `first`. Returns its new value, which `rule` computes from the old value."""
         start = init.constant(() if scalar else planned(parameter.logical.shape), first)
         state = State(
             f"{parameter.name}.{name}",
@@ -123,14 +123,14 @@ class Optimizer:
     """Base class of the update rules; a subclass defines `rule`, and `checked` for its options.
 
     params: the trained parameters: a module, parameters, or names or name prefixes ("fc1" is fc1.weight and fc1.bias);
-    None: all that the loss depends on. Or a list of dicts, each with "params" and the options that differ for them. A
-    parameter in no group keeps its value.
+    None: all that the loss depends on. Or a list of parameter groups, dicts with "params" and the options that differ
+    from the others. A parameter in no group keeps its value.
 
     The learning rate of a step is an argument of the generated function with the default `lr`, unless the model has a
     schedule; a group whose lr is k times the default uses k times the argument.
     """
 
-    skips_unreached = False  # whether `params` may have some that the loss does not depend on, as in PyTorch
+    skips_unreached = False  # whether `params` may include some that the loss does not reach
     uses_momentum = False  # whether the rule has a momentum (or betas[0]) that a cyclic schedule can vary
 
     def __init__(self, params: Any = None, **defaults: Any) -> None:
@@ -149,7 +149,7 @@ class Optimizer:
 
     @property
     def takes_all(self) -> bool:
-        """Whether every parameter is trained, the default without params."""
+        """Whether a group has params=None: all parameters that the loss depends on."""
         return any(selectors is None for selectors, _ in self._groups)
 
     @property
@@ -167,11 +167,11 @@ class Optimizer:
         raise unknown_name(f"optim.{type(self).__name__}", name, METHODS, (), AttributeModelError)
 
     def checked(self, options: dict[str, Any]) -> dict[str, Any]:
-        """The options of a group, checked. Raises ModelError for an option that is out of range."""
+        """The options of a group, with numbers as floats. Raises ModelError for an option that is out of range."""
         return {**options, "lr": number(type(self).__name__, "lr", options["lr"])}
 
     def rule(self, step: Step, parameter: State, w: Value, g: Value) -> Value:
-        """The new value of a parameter; `w` is the old one, `g` the gradient, both of its shape."""
+        """The new value of a parameter; `w` is its old value, `g` its gradient."""
         raise ModelError(f"{self._name} has no method rule(self, step, parameter, w, g)")
 
     def _group(self, k: int, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -246,9 +246,10 @@ class Optimizer:
         lr: Value | None = None,
         schedule: LRScheduler | None = None,
     ) -> dict[State, Value]:
-        """New values of the parameters, then of the optimizer state.
+        """State -> new value, for the parameters, then for the optimizer state.
 
-        lr: the learning rate, an f32 scalar; None with a schedule, which has its own step count. Raises ModelError.
+        lr: the learning rate, an f32 scalar; None with a schedule. Raises ModelError for a schedule that needs a
+        momentum which the rule lacks, and for a rule that gives a value of another type.
         """
         clock = StepCounter()
         new: dict[State, Value] = {}

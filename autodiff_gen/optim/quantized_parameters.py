@@ -1,6 +1,8 @@
-"""Parameters that are quantised: update rules see the real numbers that the integers represent, and their steps are
-rounded down or up at random, so that changes of less than one integer count on average. For plain gradient descent this
-is the quantisation-aware scaling of Lin et al. 2022: in units of the integers a gradient is divided by scale^2."""
+"""Updates of quantised parameters. Rules see the real numbers that the integers represent. The change is rounded down
+or up at random, so that changes of less than one integer take effect on average.
+
+For plain gradient descent this is the quantisation-aware scaling of Lin et al. 2022: the gradient with respect to the
+integers is divided by scale^2."""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from .optimizer import Gradients
 
 
 def real_numbers(params: Gradients) -> Gradients:
-    """The same parameters, with integers as the numbers that they represent."""
+    """The same parameters and gradients, with dequantised values."""
     return [(state, _number(state, v), g) for state, v, g in params]
 
 
@@ -34,7 +36,8 @@ def _number(state: State, v: Value) -> Value:
 def rounded(
     old: Sequence[tuple[State, Value]], real: Gradients, new: Mapping[State, Value]
 ) -> dict[State, Value]:
-    """The updates `new`, in which quantised parameters are real numbers, as updates of the integers."""
+    """The updates `new`, with integers instead of real numbers for the quantised parameters. old: their integers; real:
+    the result of real_numbers."""
     updates = dict(new)
     for (state, q), (_, before, _) in zip(old, real, strict=True):
         of = state.type.quantization
@@ -50,7 +53,7 @@ def rounded(
 
 
 def check_averages(states: Sequence[State]) -> None:
-    """Raises ModelError for averages of quantised parameters."""
+    """Raise ModelError if a parameter to be averaged is quantised."""
     for state in states:
         if state.type.quantization is not None:
             raise ModelError(

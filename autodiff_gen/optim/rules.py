@@ -1,4 +1,5 @@
-"""The update rules of torch.optim. Hyperparameters are computed in double and rounded to float32 once."""
+"""The update rules of torch.optim. Numbers that depend only on hyperparameters, such as 1 - beta2, are computed in
+double and rounded to float32 once. Constructors raise ModelError for options that are out of range."""
 
 from __future__ import annotations
 
@@ -64,7 +65,8 @@ class SGD(Optimizer):
 class Adam(Optimizer):
     """Kingma and Ba 2015, as torch.optim.Adam: bias-corrected moments exp_avg and exp_avg_sq.
 
-    1 - beta^t is computed as -expm1(t log(beta)): the direct form has a relative error of 1e-5 in float32 at t = 1.
+    The factor 1 - beta^t is computed as -expm1(t log(beta)): in float32, the direct form has a relative error of 1e-5
+    at t = 1.
     """
 
     uses_momentum = True
@@ -142,8 +144,8 @@ class AdamW(Adam):
 
 
 class RMSprop(Optimizer):
-    """Hinton's lecture 6e, as torch.optim.RMSprop: g divided by the root of its mean square (`centered`: of its
-    variance), with momentum."""
+    """Hinton's lecture 6e, as torch.optim.RMSprop: w -= lr * g / (sqrt(mean square of g) + eps), with momentum. The
+    mean is a moving average; `centered`: the variance of g instead of its mean square."""
 
     uses_momentum = True
 
@@ -182,7 +184,8 @@ class RMSprop(Optimizer):
 
 
 class Adagrad(Optimizer):
-    """Duchi, Hazan and Singer 2011, as torch.optim.Adagrad: g divided by the root of the sum of its squares."""
+    """Duchi, Hazan and Singer 2011, as torch.optim.Adagrad: w -= lr / (1 + t lr_decay) * g / (sqrt(sum of all g^2) +
+    eps), t from 0."""
 
     @torch_lacks(foreach=None, differentiable=False, fused=None)
     def __init__(
@@ -214,7 +217,7 @@ class Adagrad(Optimizer):
 
 
 def numbers(rule: str, options: dict[str, Any], *names: str) -> dict[str, Any]:
-    """The options, with the options of the given names as floats of at least 0."""
+    """The options, with numbers of the given names as floats. Raises ModelError unless these numbers are at least 0."""
     return {k: number(rule, k, v) if k in names else v for k, v in options.items()}
 
 

@@ -1,4 +1,4 @@
-"""The base of all learning-rate schedules: the step count, and the rate and momentum that follow from it."""
+"""The base class of the learning-rate schedules, and the step count from which they compute rate and momentum."""
 
 from __future__ import annotations
 
@@ -42,6 +42,7 @@ class StepCounter:
 
 
 def number(where: str, value: Any, low: float = 0.0, high: float = math.inf, open: bool = False) -> float:
+    """The argument as a float. Raises ModelError unless it is in [low, high]; open: unless it is greater than low."""
     value = plain(value)
     known = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if not known or value < low or value > high or (open and value == low):
@@ -52,6 +53,7 @@ def number(where: str, value: Any, low: float = 0.0, high: float = math.inf, ope
 
 
 def count(where: str, value: Any) -> int:
+    """The argument, a number of steps. Raises ModelError unless it is from 1 to 2^24 - 1."""
     value = plain(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 1 << 24:
         raise ModelError(f"{where}={value!r} must be a whole number of at least 1")
@@ -59,7 +61,7 @@ def count(where: str, value: Any) -> int:
 
 
 def powers(gamma: float, exponent: Value) -> Value:
-    """gamma^exponent. The logarithm is computed in double, because powers of a rounded gamma would drift."""
+    """gamma^exponent. The logarithm of gamma is computed in double: powers of a rounded gamma would drift."""
     return F.exp(exponent * math.log(gamma))
 
 
@@ -80,15 +82,16 @@ class LRScheduler:
         raise unknown_name(f"lr_scheduler.{type(self).__name__}", name, METHODS, (), AttributeModelError)
 
     def rate(self, base: float, t: Value) -> Value:
-        """The learning rate after t steps, an f32 scalar; `base` is the optimizer's."""
+        """The learning rate after t steps, an f32 scalar; `base` is the optimizer's rate."""
         raise NotImplementedError
 
     def momentum(self, t: Value) -> Value | None:
-        """The momentum after t steps, for schedules that vary it, otherwise None."""
+        """The momentum after t steps; None for schedules that do not vary it."""
         return None
 
 
 def as_scalar(name: str, x: Any) -> Value:
+    """A number or an f32 scalar as a value. Raises ModelError for anything else."""
     v = x if isinstance(x, Value) else constant(float(x))
     if v.type != Type(f32, ()):
         raise ModelError(f"{name}: the factor is {v.type}, not a scalar f32[]")

@@ -1,7 +1,7 @@
-"""Standardising over axes, with the gradient that takes two sums over the elements in one pass, as in PyTorch's
-native_batch_norm_backward.
+"""Standardisation over axes. Its gradient computes two sums over the elements in one pass, as PyTorch's
+native_batch_norm_backward does.
 
-It is one op until the gradients are known; then the pass expand_composites makes elementwise ops and sums of it.
+It is one op until the gradients are known; then the pass expand_composites replaces it by elementwise ops and sums.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _ref(x: Any, weight: Any = 1, bias: Any = 0, *, axes: tuple[int, ...], eps: 
 
 
 def _inv_count(x: Value, axes: Sequence[int]) -> Value:
-    """1 / the number of elements that a statistic is computed of."""
+    """1 / the number of elements from which a statistic is computed."""
     count = product(tuple(x.type.shape[i] for i in axes))
     if isinstance(count, Dim):
         return with_role(1.0 / apply("extent", extent=count), "inv_count")
@@ -59,13 +59,14 @@ def _inv_count(x: Value, axes: Sequence[int]) -> Value:
 
 
 def _first(x: Value, axes: Sequence[int]) -> Value:
-    """The first element along the axes, which have extent 1 in it."""
+    """The first element along the axes, which are kept with extent 1."""
     shape, rank = reduced(x.type.shape, axes, True), x.ndim
     return apply("slice", x, shape=shape, starts=(0,) * rank, steps=(1,) * rank)
 
 
 def _sum(x: Value, axes: Sequence[int]) -> Value:
-    """The sum over the axes, which have extent 1 in it; the same node as of a bias' gradient."""
+    """The sum over the axes, which are kept with extent 1. It consists of the same nodes as the gradient of a bias, so
+    that both can be merged."""
     if not axes:
         return x
     total = apply("sum", x, axes=tuple(axes), keepdim=False)
@@ -74,10 +75,12 @@ def _sum(x: Value, axes: Sequence[int]) -> Value:
 
 @dataclass(frozen=True)
 class _Loops:
-    """The loops over the elements of x and the sums over `axes`. The weights vary along the axes in `varied`: sums over
-    the others come first. If the last axis is summed and the one before it is not, as in a group normalisation of
-    images whose channels are the last axis, elements of a group are apart: loops then treat both axes as one, and the
-    same order applies."""
+    """Helpers for the loops over the elements of x and for the sums over `axes`. Weights vary along the axes in
+    `varied`, so sums over the other axes come first.
+
+    In a group normalisation of images whose channels are the last axis, the last axis is summed but the axis before it
+    is not. The elements of a group are then not contiguous: loops treat both axes as one (`merged`), and sums over the
+    last axis come last."""
 
     x: Value
     axes: tuple[int, ...]
@@ -85,7 +88,7 @@ class _Loops:
 
     @property
     def merged(self) -> bool:
-        """Whether the last two axes are one."""
+        """Whether loops treat the last two axes as one."""
         last = self.x.ndim - 1
         fixed = all(isinstance(d, int) for d in self.x.type.shape[-2:])
         return last in self.axes and last - 1 not in self.axes and len(self.axes) > 1 and fixed
@@ -99,15 +102,15 @@ class _Loops:
         return (*shape[:-2], product(shape[-2:])) if self.merged else shape
 
     def flat(self, v: Value) -> Value:
-        """A value of the shape of x, as loops see it."""
+        """A value of x's shape, with merged axes."""
         return apply("reshape", v, shape=self._flat(v.type.shape)) if self.merged else v
 
     def whole(self, v: Value) -> Value:
-        """The same, as others see it."""
+        """The inverse of `flat`."""
         return apply("reshape", v, shape=self.x.type.shape) if self.merged else v
 
     def each(self, v: Value) -> Value:
-        """A statistic, or its part for each weight, as loops see it."""
+        """A statistic, or a value for each weight, with axes that broadcast to `flat` values."""
         if not self.merged:
             return v
         shape = (*v.type.shape[:-1], self.x.type.shape[-1])
@@ -116,14 +119,14 @@ class _Loops:
         return apply("reshape", v, shape=self._flat(shape))
 
     def partial(self, v: Value) -> Value:
-        """The sums of a value of loops, for each element of the inner axes."""
+        """The sums of a `flat` value over all axes but the inner ones, with separate axes."""
         sums = _sum(v, tuple(k for k in self.axes if k not in self.inner))
         if not self.merged:
             return sums
         return apply("reshape", sums, shape=(*sums.type.shape[:-1], *self.x.type.shape[-2:]))
 
     def total(self, v: Value) -> Value:
-        """The statistic that is the sum of a value of loops."""
+        """The sum of a `flat` value over all axes, as a statistic."""
         return _sum(self.partial(v), self.inner)
 
 
@@ -132,9 +135,9 @@ def _scale(inv_std: Value, weights: Sequence[Value]) -> Value:
 
 
 def _expanded(operands: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
-    """With the sums of x - x0 and of its square, which one pass computes, where x0 is the first element: if their means
-    are d and q, the mean is x0 + d and the variance q - d^2, which is never negative but for rounding. With a bias the
-    result is x * scale + shift, as in PyTorch: a multiply-accumulate of an element."""
+    """One pass computes the sums of x - x0 and of its square, where x0 is the first element. If their means are d and
+    q, the mean of x is x0 + d and the variance is q - d^2, which only rounding can make negative. With a bias the
+    result is x * scale + shift, as in PyTorch: one multiply-accumulate per element."""
     x, *weights = operands
     axes = normalise_axes(attrs["axes"], len(x.type.shape))
     varied = _varied(x.type.shape, axes, [v.type for v in weights])
@@ -144,7 +147,7 @@ def _expanded(operands: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     offset = with_role(with_role(loops.total(shifted), "shifted_sum") * inv_count, "offset")
     mean = with_role(first + offset, "mean")
     squares = with_role(loops.total(apply("square", shifted)), "square_sum") * inv_count
-    difference = with_role(squares - apply("square", offset), "raw_var")  # that rounding may make negative
+    difference = with_role(squares - apply("square", offset), "raw_var")  # rounding may make it negative
     var = with_role(apply("relu", difference), "var")
     inv_std = with_role(apply("rsqrt", var + attrs["eps"]), "inv_std")
     scale = _scale(inv_std, weights)
@@ -156,11 +159,12 @@ def _expanded(operands: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
 
 
 def _vjp(dys: OptionalValues, inputs: Values, outs: Values, attrs: Attrs, wanted: Wanted) -> OptionalValues:
-    """With the sums s = sum(dy) and d = sum(dy * (x - mean)) over n elements, Ioffe and Szegedy's chain of gradients is
-    `dx = (dy - s / n - (x - mean) * inv_std^2 d / n) * inv_std * weight`, `dweight = d * inv_std` and `dbias = s`. With
-    a weight, the terms that are the same for all elements are computed first: `dx = offset - x * slope + dy * scale`. A
-    weight that varies along axes is applied to the sums over the others, as in PyTorch's group_norm. Without one, as in
-    a layer norm, whose weight is applied to the result, x - mean is stored and read."""
+    """Ioffe and Szegedy 2015: with s = sum(dy) and d = sum(dy * (x - mean)) over n elements,
+    `dx = (dy - s / n - (x - mean) * inv_std^2 d / n) * inv_std * weight`, `dweight = d * inv_std` and `dbias = s`.
+
+    With a weight, the terms that are equal for all elements are computed first: `dx = offset - x * slope + dy * scale`.
+    A weight that varies along some of the axes multiplies the sums over the other axes, as in PyTorch's group_norm.
+    Without a weight (a layer norm applies its weight to the result), x - mean is stored and read."""
     (dy, d_mean, d_var, d_inv_std), (x, *weights) = dys, inputs
     _, mean, _, inv_std = outs
     axes = normalise_axes(attrs["axes"], len(x.type.shape))

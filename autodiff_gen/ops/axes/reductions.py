@@ -44,7 +44,7 @@ def _reduce_type(x: Type, *, axes: tuple[int, ...], keepdim: bool) -> Type:
 
 
 def expanded(v: Value, x: Value, attrs: Attrs) -> Value:
-    """A reduction's result or gradient, broadcast to the shape of x."""
+    """A reduction's result, or the gradient of the result, broadcast to the shape of x."""
     axes = normalise_axes(attrs["axes"], len(x.type.shape))
     keepdim = reduced(x.type.shape, axes, True)
     return broadcast_to(with_shape(v, keepdim), x.type.shape)
@@ -85,8 +85,8 @@ def _one_axis(x: Type, *, axes: tuple[int, ...], keepdim: bool) -> Type:
 
 
 def _prod_gradient(dy: Value, x: Value, y: Value, attrs: Attrs) -> Value:
-    """dy times the product of the other elements, without a division: correct if elements are 0, and for derivatives of
-    every order. The cost is quadratic in the axis' extent; no memory is needed."""
+    """dy times the product of the other elements, without a division: correct for elements that are 0, and for
+    derivatives of any order. The cost is quadratic in the extent of the axis; no memory is needed."""
     (axis,) = normalise_axes(attrs["axes"], len(x.type.shape))
     before, extent, after = x.type.shape[:axis], x.type.shape[axis], x.type.shape[axis + 1 :]
     if extent == 1:
@@ -111,7 +111,8 @@ prod = define(
 
 
 def _extreme_gradient(dy: Value, x: Value, y: Value, attrs: Attrs, least: int = 1) -> Value:
-    """Elements that are equal to the extreme y, `least` or more, share its gradient evenly."""
+    """The elements that equal y, the largest or smallest element, share its gradient evenly. least: the least number of
+    such elements, 0 or 1."""
     chosen = apply("eq", x, expanded(y, x, attrs))
     ties = apply("sum", apply("to_f32", chosen), **attrs)
     if not least:
@@ -121,7 +122,7 @@ def _extreme_gradient(dy: Value, x: Value, y: Value, attrs: Attrs, least: int = 
 
 def _extreme(name: str, c: str, start: str, identifier: str, ref: Callable[..., Any]) -> Op:
     return define(
-        name,  # NaN if any element is
+        name,  # NaN if any element is NaN
         infer=_reduce_type,
         ref=lambda x, *, axes, keepdim: ref(x, axis=tuple(axes), keepdims=keepdim),
         vjp=by_operand(_extreme_gradient),
@@ -162,7 +163,7 @@ def _indexed_type(x: Type, *, axes: tuple[int, ...], keepdim: bool) -> tuple[Typ
 
 
 def _indexed_gradient(dy: Value, x: Value, y: Value, index: Value, attrs: Attrs) -> Value:
-    """The gradient goes to the chosen element."""
+    """dy at the element with the index, 0 elsewhere."""
     (axis,) = normalise_axes(attrs["axes"], len(x.type.shape))
     extent = x.type.shape[axis]
     place = apply("iota", size=extent)

@@ -1,4 +1,4 @@
-"""Resampling along an axis: each new element is a weighted sum of a few old ones, whose places are known."""
+"""Resampling along an axis: a new element is a weighted sum of old elements at indices that are known at build time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...ir.op_kinds import Attrs, Composite
 from ...ir.types import Type
 from ..support import by_operand, floating
 
-_FORMULA = 2  # terms that are written as a formula; more are added up in a loop
+_FORMULA = 2  # up to this number of terms, the sum is a formula; more terms are added up in a loop
 
 
 def _type(x: Type, *, axes: tuple[int, ...], index: Any, weights: Any) -> Type:
@@ -23,7 +23,7 @@ def _type(x: Type, *, axes: tuple[int, ...], index: Any, weights: Any) -> Type:
 
 
 def _along(weights: Any, axis: int, rank: int) -> Any:
-    """Weights that broadcast along an axis, with their other axes after it."""
+    """weights[j, ...] with axes of extent 1 appended, so that they broadcast to a value with j along an axis."""
     return weights.reshape(*weights.shape, *(1,) * (rank - axis - 1))
 
 
@@ -34,7 +34,7 @@ def _ref(x: Any, *, axes: tuple[int, ...], index: Any, weights: Any) -> Any:
 
 
 def _term(x: Value, axis: int, index: Any, weights: Any) -> Value:
-    """The elements at these places, each times its weight."""
+    """The elements of x at the indices, each times its weight."""
     part = apply("index_select", x, constant(index.astype(np.int32), role="places"), dim=axis)
     return (
         part
@@ -52,8 +52,8 @@ def _expanded(operands: Values, attrs: Attrs) -> tuple[Value, ...]:
 
 
 def adjoint(index: Any, weights: Any, size: int) -> tuple[Any, Any]:
-    """Places and weights of the gradient: of each of the `size` old elements the new ones that it contributes to. Where
-    there are fewer of them than of others, the rest have the weight 0."""
+    """Index and weights of the gradient: row i has the new elements to which old element i contributes. All rows get
+    the length of the longest; the added entries have the weight 0."""
     found: list[dict[int, float]] = [{} for _ in range(size)]
     for j, row in enumerate(zip(index, weights, strict=True)):
         for i, weight in zip(*row, strict=True):

@@ -1,7 +1,6 @@
-"""Softmax, with a gradient that reads only its result: neither the scores nor their exponentials need be stored; and
-the logarithm of softmax.
+"""Softmax, whose gradient reads only its result, so that neither scores nor exponentials are stored; and log_softmax.
 
-They are ops until the gradients are known; then the pass expand_composites makes elementwise ops and sums of them.
+They are ops until the gradients are known; then the pass expand_composites replaces them by elementwise ops and sums.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ def _ref(x: Any, *, axes: tuple[int, ...]) -> Any:
 
 
 def less_largest(x: Value, axes: Sequence[int]) -> Value:
-    """x - max(x) along the axes, whose exponentials cannot overflow. No gradient passes through the maximum, because it
+    """x - max(x) along the axes: its exponentials cannot overflow. No gradient passes through the maximum, because it
     cancels."""
     if all(x.type.shape[i] == 1 for i in axes):
         return x - apply("detach", x)
@@ -71,7 +70,7 @@ def _ref_log(x: Any, *, axes: tuple[int, ...]) -> Any:
 
 
 def log_sum_exp(z: Value, axes: Sequence[int]) -> Value:
-    """log(sum(exp(z))) along the axes, which have extent 1 in it; of a z whose exponentials do not overflow."""
+    """log(sum(exp(z))) along the axes, which are kept with extent 1. The exponentials of z must not overflow."""
     e = with_role(apply("exp", z), "exp_shifted")
     total = with_role(apply("sum", e, axes=tuple(axes), keepdim=True), "exp_sum")
     return with_role(apply("log", total), "log_sum")

@@ -18,7 +18,7 @@ from ..support import never
 
 
 def _vjp(dys: OptionalValues, inputs: Values, outs: Values, attrs: Attrs, wanted: Wanted) -> OptionalValues:
-    """A cond of the regions' VJPs; each recomputes the values of its forward pass that it needs."""
+    """A cond whose branches are the VJPs of the regions. Each branch recomputes the forward values that it needs."""
     node, since = outs[0].node, marker()
     which = [i for i, want in enumerate(wanted) if want and i > 0]
     branches = []

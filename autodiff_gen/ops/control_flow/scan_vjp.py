@@ -47,7 +47,7 @@ class _Backward:
         return inner
 
     def add_stack(self, v: Value) -> int:
-        """Add v to ys, unless it is one; returns its index."""
+        """Add v to ys, unless it is there; returns its index."""
         if v not in self.ys:
             self.ys.append(v)
         return self.ys.index(v)
@@ -126,8 +126,8 @@ def _stack(scan: Node, k: int) -> Value:
 
 
 def _carries(node: Node, dys: OptionalValues, wanted: Wanted) -> tuple[set[int], set[int]]:
-    """The carries that depend on an operand whose gradient is wanted, and those that a result with a given gradient
-    depends on."""
+    """Two sets of carries: those that depend on an operand whose gradient is wanted, and those on which a result with a
+    given gradient depends."""
     (region,), count = node.regions, node.attrs["carries"]
     order = region.nodes
     active: set[int] = {i for i in range(count) if wanted[i]}
@@ -212,12 +212,12 @@ class _CaptureGradient:
                 self.rest.append(term)
 
     def hoist_sums(self) -> None:
-        """Hoist sums over values that are stacked anyway; otherwise a carry is cheaper than a stack."""
+        """Hoist sums of values that are stacked anyway; for other values a carry is cheaper than a stack."""
         rest, self.rest = self.rest, []
         for term in rest:
             core = term.node.operands[0] if term.node.op.name == "reshape" else term
             is_sum = core.node.op.name == "sum"
-            source = core.node.operands[0] if is_sum else core  # of one sample there is no sum
+            source = core.node.operands[0] if is_sum else core  # with one sample there is no sum
             if self._is_stacked(source):
                 self.summed.append((self._factor(source), tuple(core.node.attrs["axes"]) if is_sum else ()))
             else:

@@ -1,1 +1,1 @@
-"""Ops that compute each element of the result of one element of each operand."""
+"""Ops that compute each element of the result from one element of each operand."""

@@ -1,5 +1,5 @@
-"""Activation functions. A gradient is computed from the result if the result determines it, so that the operand need
-not be stored; otherwise only from the operand, as in PyTorch."""
+"""Activation functions. If the result determines the gradient, the gradient is computed from it, so that the operand
+need not be stored; otherwise from the operand (silu: from both)."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def _rows(attrs: Attrs, reach: float = 2.0) -> tuple[Sample, ...]:
 
 
 def _times(c: str, factor: Callable[[Value], Value]) -> Elementwise:
-    """The lowering of x factor(x)."""
+    """The lowering of x * factor(x)."""
     return Elementwise(
         c, MUL, UNARY, calls=True, expand=lambda operands, _: [operands[0] * factor(operands[0])]
     )
 
 
 def _between(y: Value, low: float, high: float, dy: Value) -> Value:
-    """dy where low < y < high or y is NaN, else 0."""
+    """dy where low < y < high or where y is NaN, otherwise 0."""
     return apply("where", y <= low, 0.0, apply("where", y >= high, 0.0, dy))
 
 
@@ -57,8 +57,8 @@ hardtanh = define(
 
 
 def _constant_unless(mask: Value, y: Value) -> Value:
-    """y, whose own gradient is 0 where the mask is False: second derivatives at a kink of the first are 0, as in
-    PyTorch. In C this is y."""
+    """y, through which no gradient flows where the mask is False: second derivatives at a kink of the first derivative
+    are 0, as in PyTorch. In C this is y."""
     return apply("where", mask, y, apply("detach", y))
 
 
@@ -131,14 +131,14 @@ def _normal_distribution(x: Value) -> Value:
 
 
 def _gelu_gradient(dy: Value, x: Value) -> Value:
-    """Phi(x) + x phi(x), of the normal distribution."""
+    """dy (Phi(x) + x phi(x)), with the normal distribution function and density."""
     u = x * ROOT_HALF
     density = apply("exp", -apply("square", u)) * (0.5 * ROOT_HALF * TWO_OVER_ROOT_PI)
     return dy * with_role(_normal_distribution(x) + x * density, "slope")
 
 
 gelu = define(
-    "gelu",  # x Phi(x), of the normal distribution
+    "gelu",  # x Phi(x), with the normal distribution function
     infer=floating,
     ref=lambda x: x * (0.5 * (1 + erf.ref(x * ROOT_HALF))),
     vjp=simple(lambda dy, x, y: _gelu_gradient(dy, x)),
@@ -197,8 +197,8 @@ silu = define(
 
 
 def _softplus_gradient(dy: Value, x: Value, y: Value, attrs: Attrs) -> Value:
-    """sigmoid(x), and dy above the threshold. The result determines it if that has no step at the threshold in float32,
-    log(1 + e^x) = x."""
+    """dy sigmoid(x), and dy above the threshold. It is computed from the result if the result has no step at the
+    threshold, that is, if log(1 + e^threshold) = threshold in float32."""
     threshold = attrs["threshold"]
     if np.float32(np.exp(-threshold)) + np.float32(threshold) == np.float32(threshold):
         return apply("where", y > threshold, dy, -(dy * apply("expm1", -y)))

@@ -88,7 +88,7 @@ square = define(
 
 
 def power(a: Value, exponent: float) -> Value:
-    """a to a constant power, with the cheapest ops that round like PyTorch's pow with a number."""
+    """a to a constant power, by the cheapest ops that round as PyTorch's pow with a number does."""
     if exponent == 0:
         return filled(1.0, a.type)
     if exponent == 1:
@@ -116,8 +116,8 @@ def _pow_base_gradient(dy: Value, a: Value, b: Value) -> Value:
 
 
 def _pow_exponent_gradient(dy: Value, a: Value, b: Value, y: Value) -> Value:
-    """dy y log(a), and 0 where a is 0 and b is not negative; there the argument of log is 1, so that second derivatives
-    are finite."""
+    """dy y log(a), and 0 where a = 0 and b >= 0; the argument of log is 1 there, so that second derivatives are
+    finite."""
     zero = apply("logical_and", apply("eq", a, 0.0), apply("ge", b, 0.0))
     return dy * y * apply("log", apply("where", zero, 1.0, a))
 

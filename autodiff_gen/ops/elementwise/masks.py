@@ -1,4 +1,5 @@
-"""Comparisons, masks, selection by a mask, conversions, and marks of a range. A mask is a byte, 0 or 1."""
+"""Comparisons, logical ops, selection by a mask, conversions, detach and in_range. An element of a mask is a byte, 0 or
+1."""
 
 from __future__ import annotations
 
@@ -168,8 +169,9 @@ def _as_it_is(x: Any, **attrs: Any) -> Any:
     return x
 
 
+# x, whose elements are from low to high: by construction, or because the generated code checks `index_of_inputs`.
 in_range = define(
-    "in_range",  # x, whose elements are from low to high: by construction, or since `index_of_inputs` is checked
+    "in_range",
     infer=_integer_type,
     ref=_as_it_is,
     vjp=simple(None),

@@ -1,6 +1,7 @@
-"""Masks of a bit for each element (runtime/ag_bits.h), which the pass pack_masks and limits of quantised tensors use.
-The bits of all axes are packed in the order of memory, except along a batch axis that may vary; the first element is
-the lowest bit, and bits after the last element are 0."""
+"""Masks with one bit per element (runtime/ag_bits.h), for the pass pack_masks and the limits of quantised tensors.
+
+The bits of all axes after a batch axis that may vary are packed together, in the order of memory. The first element is
+the lowest bit, and the bits after the last element are 0."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ bit = define(
 )
 
 byte_of_bit = define(
-    "byte_of_bit",  # the index of the byte that has the bit of element a
+    "byte_of_bit",  # the index of the byte that holds the bit of element a
     infer=_index_only,
     ref=lambda index: index >> 3,
     vjp=None,
@@ -77,12 +78,13 @@ has_bit = define(
 
 
 def first_packed_axis(shape: Shape) -> int:
-    """The first axis whose bits are packed: the one after the batch axis of a batch that may vary."""
+    """The first axis whose bits are packed: the axis after the batch axis, or 0 without a batch axis."""
     return 1 + max((i for i, d in enumerate(shape) if isinstance(d, Dim)), default=-1)
 
 
 def packed(mask: Callable[..., Value], operands: Sequence[Value], shape: Shape) -> Value:
-    """The u8 of a mask of this shape, an elementwise function of the operands."""
+    """A mask of this shape as bits in u8 [..., bytes]. mask: an elementwise function that computes the mask from the
+    operands, or from reshaped operands."""
     k = first_packed_axis(shape)
     size = planned_size(shape[k:])
     wide = (*shape[:k], -(-size // BITS), BITS)
@@ -100,7 +102,8 @@ def packed(mask: Callable[..., Value], operands: Sequence[Value], shape: Shape) 
 
 
 def unpacked(bytes: Value, shape: Shape) -> Value:
-    """The mask of this shape, from its bits. The last axis of `bytes` has the bits of the mask's axes from there on."""
+    """The mask of this shape from its bits: the last axis of `bytes` holds the bits of the mask's axes from its
+    position on."""
     k = bytes.ndim - 1
     index = apply("iota", size=shape[k:])
     return apply("has_bit", apply("index_select", bytes, apply("byte_of_bit", index), dim=k), index)

@@ -130,7 +130,7 @@ def _avg_dx_gradient(ddx: Value, dy: Value, dx: Value, attrs: Attrs) -> Value:
 
 
 def _border(attrs: Attrs) -> float | None:
-    """Nothing where elements outside of the image do not count."""
+    """The number that elements outside of the image count as; None if they are not counted."""
     return 0.0 if attrs["count_include_pad"] or attrs["divisor"] else None
 
 
@@ -142,7 +142,7 @@ def averaging(
     count_include_pad: bool = True,
     divisor: int = 0,
 ) -> dict[str, Any]:
-    """The attributes of avg_pool2d; divisor 0: the number of elements."""
+    """The attributes of avg_pool2d; padding is top, bottom, left, right; divisor 0: the number of elements."""
     return {
         "kernel": kernel,
         "stride": stride,

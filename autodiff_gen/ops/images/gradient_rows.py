@@ -1,5 +1,5 @@
-"""The gradient of a convolution's weights, completed by rows: an op of dy[o, pixels] and x, whose result is the matrix
-dw[o, elements of a filter]. The pass fuse_optimizer creates it, after differentiation.
+"""The gradient of a convolution's weights, completed row by row: an op of dy[o, pixels] and x, whose result is the
+matrix dw[o, elements of a filter]. The pass fuse_optimizer creates it, after differentiation.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from .windows import image_size, output_size
 
 
 def register_rows(name: str, of: Op, by_channel: bool) -> Op:
-    """The op `name`, which computes the gradient dw of `of` from x and dy and completes it by rows. by_channel: dw is
-    stored channel-last, with a row for each channel of x, as the weights of depthwise convolutions are."""
+    """The op `name`, which computes the result dw of `of`, a gradient of weights, row by row. by_channel: a row belongs
+    to a channel of x, and dw is stored with the channels last, as the weights of depthwise convolutions are."""
     lower = of.lower
     assert isinstance(lower, KernelOp)
 
@@ -78,6 +78,6 @@ def register_rows(name: str, of: Op, by_channel: bool) -> Op:
 
 
 def _image(dy: Shape, x: Shape, attrs: Attrs) -> Shape:
-    """The shape of the gradient dy[o, pixels] of images that are computed from x."""
+    """The shape [n, h, w, o] of the gradient dy[o, pixels] of an image that is computed from x."""
     size = output_size(image_size(x), attrs["kernel"], attrs["stride"], attrs["padding"], attrs["dilation"])
     return (x[0], *size, dy[0])

@@ -1,5 +1,5 @@
-"""Max pooling: the largest element of each window of x[n, h, w, c] and its index i * kw + j. Of equal elements the
-first is chosen; NaN counts as the largest."""
+"""Max pooling: the largest element of each window of x[n, h, w, c], and its index i * kw + j in the window. Of equal
+elements the first is chosen; NaN counts as the largest."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ max_pool2d = define(
 )
 
 max_pool2d_values = define(
-    "max_pool2d_values",  # y of max_pool2d, whose index nothing reads; created by fuse_calls
+    "max_pool2d_values",  # y of a max_pool2d whose index is not read; created by the pass fuse_calls
     infer=lambda x, **attrs: _max_type(x, **attrs)[0],
     ref=lambda x, **attrs: _max(x, **attrs)[0],
     vjp=None,
@@ -252,7 +252,7 @@ max_pool2d_values = define(
 )
 
 max_pool2d_dx = define(
-    "max_pool2d_dx",  # dx[n, h, w, c] of max_pool2d: each element of dy at the index of its window
+    "max_pool2d_dx",  # dx[n, h, w, c]: each element of dy added at the index in its window, 0 elsewhere
     infer=_dx_type,
     ref=_dx,
     vjp=by_operand(_dx_gradient, None),

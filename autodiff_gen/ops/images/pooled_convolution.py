@@ -30,8 +30,8 @@ def _parts(attrs: Attrs) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _joined(conv: Attrs, pool: Attrs) -> dict[str, Any] | None:
-    """The attributes of both; None unless the convolution has one group, and windows neither overlap nor reach into
-    padding."""
+    """The attributes of both; None unless the convolution has one group, and the pooling windows do not overlap and
+    have neither padding nor dilation."""
     apart = all(s >= k for s, k in zip(pool["stride"], pool["kernel"], strict=True))
     if not apart or pool["dilation"] != (1, 1) or any(pool["padding"]) or conv["groups"] != 1:
         return None
@@ -122,14 +122,15 @@ def _dw_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) 
 
 
 def _pooled_macs(call: KernelCall) -> int:
-    """The multiply-accumulates of gradients: one window for each element of the pooled result."""
+    """The multiply-accumulates of a gradient: one convolution window for each element of the pooled result."""
     return macs(call, "ph", "pw")
 
 
 def _windows(image: Shape, kernel: Pair, outputs: Size, attrs: Attrs, is_gradient: bool) -> Windows:
-    """Kernels compute a pooled pixel element by element where one of its windows is cut: the pixel by a product of a
-    vector for each row of the window, its gradient by a sum for each output. Windows of the pooling are never cut,
-    since pooling with padding is not joined with a convolution."""
+    """The windows, and the cost of those that the border of the image cuts. If one of the convolution windows of a
+    pooled pixel is cut, kernels compute the pixel element by element: its value by a product of vectors for each row of
+    each window, its gradient by a sum for each output. Pooling windows are never cut, because pooling with padding is
+    not joined with a convolution."""
     (channels, count), size = planned((image[-1], outputs)), image_size(image)
     conv = size_of(size, kernel, attrs)
     _, pool = _parts(attrs)
@@ -149,7 +150,7 @@ def _windows(image: Shape, kernel: Pair, outputs: Size, attrs: Attrs, is_gradien
         taps.append(sum(valid))
     cut, elements = math.prod(pooled) - math.prod(inside), math.prod(pool["kernel"])
     terms = (math.prod(conv) * math.prod(kernel) - math.prod(taps)) * channels * count
-    if is_gradient:  # only of the largest element
+    if is_gradient:  # it has only the window of the largest element
         return Windows(0, kernel, cut=CutWindows(cut * count, terms // elements))
     return Windows(0, kernel, cut=CutWindows(cut * elements * kernel[0], terms))
 

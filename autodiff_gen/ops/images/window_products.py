@@ -1,6 +1,6 @@
 """Convolution-like ops y = f(x, w) of images and windows of weights, which are linear in each operand.
 
-The adjoints are ops too; each of the three is an adjoint of the others, so that their VJPs need no further ops.
+The adjoints are ops too. Each of the three ops is an adjoint of the others, so that their VJPs need no further ops.
 """
 
 from __future__ import annotations
@@ -71,13 +71,14 @@ _ZEROS = "(torch.zeros({}, dtype=a.dtype, requires_grad=True))"
 class WindowProduct:
     """The ops `name`: y from x and w; `name`_dx: dx from dy and w, with the attribute size (rows and columns of x);
     `name`_dw: dw from x and dy, with the attribute kernel (rows and columns of a window); `name`_dw_into, which
-    adds a multiple of dw to old weights; and `name`_epilogue (epilogue.py). Kernels have the names of the ops.
+    adds a multiple of dw to old weights; `name`_dw_rows (gradient_rows.py); and `name`_epilogue (epilogue.py). Kernels
+    have the names of the ops.
 
-    attributes: names of the common attributes. window: shape of weights -> rows and columns of a window. infer, ref: of
-    y, dx and dw. outputs: the shape of y for a sample. torch: the expression of y, a template in x and w; torch_x,
-    torch_w: the shape of x in terms of a = dy and b = w, and of w in terms of a = x and b = dy. channels: attributes ->
-    the axes of w that have the channels of x and of y, the same where each of y is computed of one of x; None where
-    channels are in groups.
+    attributes: names of the common attributes. window: shape of w -> rows and columns of a window. infer, ref: for y,
+    dx and dw. rows: samples. outputs: the shape of y for a sample. torch: the expression of y, a template in x and w;
+    torch_x, torch_w: the shape of x in terms of a = dy and b = w, and the shape of w in terms of a = x and b = dy.
+    channels: attributes -> the axes of w along the channels of x and along the channels of y; one axis twice if a
+    channel of y depends on one channel of x; None if channels are in groups.
     """
 
     name: str
@@ -93,7 +94,7 @@ class WindowProduct:
     channels: Callable[[Attrs], tuple[int, int] | None]
 
     def register(self) -> tuple[Op, Op, Op, Op]:
-        """Register the ops; returns all but `name`_epilogue and the op of rows."""
+        """Register the ops; returns `name`, `name`_dx, `name`_dw and `name`_dw_into."""
         y, dx, dw = self._op_of_y(), self._op_of_dx(), self._op_of_dw()
         register_with_epilogue(f"{self.name}_epilogue", register(y))
         register_rows(f"{self.name}_dw_rows", dw, by_channel=not self._sums_channels(self.rows[0][2]))
@@ -164,7 +165,7 @@ class WindowProduct:
         )
 
     def _filters(self, count: Size, attrs: Attrs) -> Size:
-        """So many filters, if each is multiplied by all channels of a window."""
+        """The number of filters, `count`, if each is multiplied by all channels of a window; otherwise 0."""
         return count if self._sums_channels(attrs) else 0
 
     # Calls
@@ -193,13 +194,13 @@ class WindowProduct:
     # Tiles
 
     def _sums_channels(self, attrs: Attrs) -> bool:
-        """Whether sums are over the channels of x."""
+        """Whether a channel of y sums over all channels of x."""
         axes = self.channels(attrs)
         return axes is not None and axes[0] != axes[1]
 
     def _of_channels(self, k: int, attrs: Attrs) -> Mapping[int, int]:
-        """{operand: axis}: the axes of the channels from which a channel of x (k = 0, from dy and w) or of y (k = 1,
-        from x and w) is computed."""
+        """Operand -> axis, for the channels of the operands from which a channel of the result is computed. k = 0: the
+        result is dx, from dy and w; k = 1: the result is y, from x and w."""
         axes = self.channels(attrs)
         if axes is None:
             return {}
@@ -211,8 +212,9 @@ class WindowProduct:
     def _of_image(
         self, k: int, part: Callable[..., Any], at: Range, shapes: Sequence[Shape], attrs: Attrs
     ) -> Tile | None:
-        """The tile of x (k = 0) or of y (k = 1). part: a range of its rows or columns, the shape of the image that it
-        is computed of, of a window, and attributes -> the range of that image, and attributes."""
+        """The tile of dx (k = 0) or of y (k = 1). part: (a range of rows or columns of the result, the shape of the
+        image operand, rows and columns of a window, attributes) -> the range of the image operand, and changed
+        attributes."""
         if at.axis in (ROWS, COLUMNS):
             found = part(at, shapes[0], self.window(shapes[1]), attrs)
             return None if found is None else Tile({0: found[0]}, found[1])

@@ -1,5 +1,5 @@
-"""Tiles of ops over windows of images [n, h, w, c]: which rows or columns a part of the result is computed of, and with
-which padding."""
+"""Tiles of ops over windows of images [n, h, w, c]: the rows or columns from which a part of the result is computed,
+and the padding around them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ ROWS, COLUMNS, CHANNELS = 1, 2, 3
 
 
 def of_windows(at: Range, x: Shape, kernel: Pair, attrs: Attrs) -> tuple[Range, dict[str, Any]] | None:
-    """The rows or columns of x that the windows in a range read, and the padding around them; None where a window
-    reads nothing but padding."""
+    """The rows or columns of x that the windows in a range read, and the padding around them; None if the windows read
+    only padding."""
     k = at.axis - ROWS
     stride, dilation, before = attrs["stride"][k], attrs.get("dilation", (1, 1))[k], attrs["padding"][2 * k]
     extent = x[at.axis]
@@ -36,7 +36,7 @@ def _padding(attrs: Attrs, k: int, before: int, after: int) -> dict[str, Any]:
 
 def of_gradient(at: Range, dy: Shape, kernel: Pair, attrs: Attrs) -> tuple[Range, dict[str, Any]] | None:
     """The rows or columns of dy from which a range of dx is computed, with the size of the range and the padding; None
-    where no window reads the range."""
+    if no window reads the range."""
     k = at.axis - ROWS
     stride, dilation, before = attrs["stride"][k], attrs["dilation"][k], attrs["padding"][2 * k]
     extent = dy[at.axis]
@@ -54,7 +54,7 @@ def of_gradient(at: Range, dy: Shape, kernel: Pair, attrs: Attrs) -> tuple[Range
 
 
 def of_image(at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
-    """The tile of a pooling of one image, with the attribute kernel."""
+    """The tile of a pooling op with one operand and the attribute kernel."""
     if at.axis not in (ROWS, COLUMNS):
         return Tile({0: at})
     if attrs.get("ceil_mode"):
@@ -64,5 +64,6 @@ def of_image(at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
 
 
 def of_images(at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
-    """Images or channels of an op that computes each of the same one of all operands."""
+    """The tile of images or channels, of an op that computes each image and each channel of the result from the same
+    image and channel of the operands."""
     return Tile(dict.fromkeys(range(len(shapes)), at)) if at.axis not in (ROWS, COLUMNS) else None

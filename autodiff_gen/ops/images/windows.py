@@ -19,8 +19,8 @@ Padding = tuple[int, int, int, int]  # top, bottom, left, right
 def window_count(
     size: int, kernel: int, stride: int, before: int, after: int, dilation: int = 1, ceil_mode: bool = False
 ) -> int:
-    """The number of windows along an axis. With ceil_mode the last may overhang the end if it starts inside the axis or
-    the padding before it, as in PyTorch.
+    """The number of windows along an axis. With ceil_mode, as in PyTorch, the last window may overhang the end if it
+    starts in the axis or in the padding before it.
     """
     reach = size + before + after - dilation * (kernel - 1) - 1
     count = (reach + stride - 1 if ceil_mode else reach) // stride + 1
@@ -37,7 +37,7 @@ def image(x: Type) -> tuple[int, int, int]:
 
 
 def image_axes(x: Type) -> tuple[int, int, int]:
-    """The same for any dtype."""
+    """As `image`, for any dtype."""
     if len(x.shape) != 4:
         raise ShapeError(f"needs 4 axes, [n, h, w, c], not {len(x.shape)}")
     h, w, c = x.shape[1:]
@@ -76,8 +76,8 @@ def output_size(
 def geometry(
     layout: Strided, size: Pair, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair, out: Pair
 ) -> dict[str, int]:
-    """The common fields of a shape struct, for x[n, h, w, c] with the given layout. An axis of extent 1 gets the stride
-    that it has in a dense array, for which kernels have fewer conditions."""
+    """The common fields of the shape structs of kernels, for x[n, h, w, c] with the given layout. An axis of extent 1
+    gets its stride in a dense array, for which kernels need fewer conditions."""
     pairs: dict[str, Sequence[int]] = {"": size, "k": kernel, "o": out}
     fields = {f"{prefix}{axis}": pair[k] for prefix, pair in pairs.items() for k, axis in enumerate("hw")}
     named: Mapping[str, Pair] = {"stride": stride, "dilation": dilation}

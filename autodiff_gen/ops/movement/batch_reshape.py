@@ -1,6 +1,5 @@
-"""A batch in groups: arrays [g, c n, ...], whose groups are stored at the distance of the largest batch, and
-[g c n, ...], whose rows follow each other for any n. One becomes the other by a copy; all
-else that a reshape does is a view."""
+"""A batch in groups: in an array [g, c n, ...] the groups are stored at the distance of the largest batch; in an array
+[g c n, ...] the rows follow each other for any n. A reshape between the two is a copy; any other reshape is a view."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ def _type(x: Type, *, shape: Shape) -> Type:
 def _call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
     shapes = layouts[0].shape, results[0].shape
     groups, extent, *rest = max(shapes, key=len)
-    row = planned_size(tuple(rest))  # also of a row that follows the batch: it is stored as for the largest
+    row = planned_size(tuple(rest))  # a row that follows the batch is stored as for the largest batch
     lda, ldc = (planned_size((extent,)) * row if len(s) > len(rest) + 1 else extent * row for s in shapes)
     size = extent * row
     sizes = {"m": groups, "n": size, "lda": lda, "ldc": ldc}

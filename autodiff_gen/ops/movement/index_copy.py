@@ -33,12 +33,12 @@ def _copied(x: Any, source: Any, *, dim: int, index: tuple[int, ...]) -> Any:
 
 
 def _along(array: Any, dim: int, rank: int) -> Value:
-    """A constant that broadcasts along an axis."""
+    """A constant with an element for each index along the axis `dim`."""
     return constant(np.reshape(array, (-1, *(1,) * (rank - 1 - dim))), role="trains")
 
 
 def _expanded(operands: Sequence[Value], attrs: Attrs) -> list[Value]:
-    """Only the elements of a constant that stay are stored."""
+    """index_copy as a selection between x and source. If x is a constant, only the elements that stay are stored."""
     x, source = operands
     dim, index = attrs["dim"], list(attrs["index"])
     extent = planned(x.type.shape)[dim]
@@ -91,7 +91,7 @@ merged = define(
 )
 
 index_copy = define(
-    "index_copy",  # a, with b in place of its elements `index` along an axis
+    "index_copy",  # a with the elements `index` along axis `dim` replaced by b
     infer=_type,
     ref=_copied,
     vjp=by_operand(_gradient, _source_gradient),

@@ -1,7 +1,7 @@
 """Strided slices of a value, and values assembled from parts (concatenation, padding).
 
 A slice has the elements starts + i * steps, with one start and one step per axis; steps may be negative. The batch axis
-can only be taken whole, but for its first element, which is always there: a slice of that has no gradient.
+is taken whole, or its first element is, which always exists; that slice has no gradient.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _check_window(whole: Shape, shape: Shape, starts: Sequence[int], steps: Sequ
 
 
 def _numpy_index(shape: Sequence[int], starts: Sequence[int], steps: Sequence[int]) -> tuple[Any, ...]:
-    """The slice as a NumPy index."""
+    """The index of a window in NumPy."""
     parts = []
     for d, start, step in zip(shape, starts, steps, strict=True):
         stop = start + d * step
@@ -105,7 +105,7 @@ def _assemble_type(
 
 
 def _points(extent: Any, start: int, step: int) -> frozenset[int]:
-    """The indices along one axis; the batch axis, always whole, counts as one index."""
+    """The indices along one axis. The batch axis counts as one index, because it is always taken whole."""
     return frozenset([0] if isinstance(extent, Dim) else range(start, start + extent * step, step))
 
 

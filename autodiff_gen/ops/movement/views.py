@@ -28,7 +28,8 @@ def _reshape_type(x: Type, *, shape: Shape) -> Type:
 
 
 def _reshape_dims(a: Shape, b: Shape, attrs: Attrs) -> tuple[int | None, ...] | None:
-    """Only axes of extent 1 may come or go; anything else splits or merges axes."""
+    """The axis of a for each axis of b, if only axes of extent 1 are added or removed; None if axes are split or
+    merged."""
     axes = [i for i, d in enumerate(a) if d != 1]
     if [a[i] for i in axes] != [d for d in b if d != 1]:
         return None
@@ -58,7 +59,7 @@ def _permute_type(x: Type, *, dims: Sequence[int]) -> Type:
 
 
 permute = define(
-    "permute",  # y[i, j, ...] = x[those indices in the order of dims]
+    "permute",  # axis k of y is axis dims[k] of x
     infer=_permute_type,
     ref=lambda x, *, dims: np.transpose(x, dims),
     vjp=lambda dys, ins, outs, attrs, wanted: [
@@ -96,7 +97,7 @@ broadcast_to = define(
 )
 
 copy = define(
-    "copy",  # the identity, materialised in its own memory; `snapshot`: of a state, before its update
+    "copy",  # the identity, materialised in its own memory; `snapshot`: it keeps a state from before its update
     infer=lambda x, *, snapshot=False: x,
     ref=lambda x, *, snapshot=False: np.array(x),
     vjp=lambda dys, ins, outs, attrs, wanted: [dys[0]],

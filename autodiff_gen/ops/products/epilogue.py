@@ -1,5 +1,5 @@
-"""Ops with an epilogue, y = min(max(scale * y + bias + residual, low), high). Each part may be missing; the limits hold
-where low < high. The pass fuse_epilogues makes these ops, after differentiation."""
+"""Ops with an epilogue, y = min(max(scale * y + bias + residual, low), high). Each part may be missing; the limits
+apply if low < high. The pass fuse_epilogues makes these ops, after differentiation."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ FACTORS = 2  # the operands of the op itself; operands of the epilogue follow
 
 
 def register_with_epilogue(name: str, op: Op) -> Op:
-    """The op `name`, which computes `op`, and then an epilogue. attrs["epilogue"] lists the operands that follow the
-    operands of `op`, low and high are the limits, and `activation` is the name of the op that sets them, for
-    comments."""
+    """The op `name`, which computes `op` and then an epilogue. The attribute `epilogue` lists the names of the operands
+    after the operands of `op`, `low` and `high` are the limits, and `activation` is the name of the op that sets them,
+    for comments."""
 
     def infer(
         *types: Type, epilogue: Sequence[str], activation: str, low: float, high: float, **attrs: Any
@@ -69,7 +69,7 @@ def register_with_epilogue(name: str, op: Op) -> Op:
     return define(name, infer=infer, ref=ref, vjp=None, lower=lower, samples=_samples(op), form=form)
 
 
-# The operands, and the limits, of the epilogue of each sample.
+# The epilogue of each sample: operands and limits.
 _EPILOGUES: tuple[tuple[tuple[str, ...], tuple[float, float]], ...] = (
     (("scale",), (0.0, 0.0)),
     (("bias",), (0.0, math.inf)),

@@ -1,5 +1,5 @@
-"""The ops on quantised tensors that correspond to one or several ops on floats, read by frontends/quant/convert.py.
-Elementwise ops, views and sums need no entry: their traits describe their computation."""
+"""The op on s8 that corresponds to an op on floats, for frontends/quant/convert.py. Elementwise ops, views and sums
+have no entry: their traits are sufficient."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .softmax import LARGEST_ROW
 
 @dataclass(frozen=True)
 class Product:
-    """The product of a tensor, channels last, and weights. op: the op on s8, with these attributes in addition to the
-    attributes of the op on floats; rank: of the weights of the op on floats; order: their axes, and -1 for an axis of
-    extent 1, in the order of PyTorch's weight [out, in / groups, ...]."""
+    """The product of a tensor with channels last and weights. op: the op on s8; attributes: its attributes in addition
+    to the attributes of the op on floats; rank: the number of axes of the weights of the op on floats; order: these
+    axes, with -1 for an added axis of extent 1, in the order of PyTorch's weight [out, in / groups, ...]."""
 
     op: str
     rank: int
@@ -34,8 +34,8 @@ class Product:
 
 @dataclass(frozen=True)
 class Pooling:
-    """op: the op on s8; attributes: its attributes, from the attributes of the op on floats; None where s8 has no such
-    op."""
+    """A pooling. op: the op on s8; attributes: attributes of the op on floats -> attributes of `op`, or None if no op
+    on s8 computes the same."""
 
     op: str
     attributes: Callable[[Attrs], dict[str, Any] | None]
@@ -43,7 +43,7 @@ class Pooling:
 
 @dataclass(frozen=True)
 class SoftmaxOperand:
-    """Softmax of x along an axis."""
+    """Softmax of x along one axis."""
 
     x: Value
     axis: int
@@ -82,7 +82,7 @@ def quantized_equivalent(op: Op) -> QuantizedEquivalent | None:
 
 
 def softmax_operand(v: Value) -> SoftmaxOperand | None:
-    """The operand and axis of the softmax whose result is v, if s8 has such a softmax."""
+    """The operand and the axis, if v is a softmax that softmax_s8 can compute."""
     if v.node.op.name != "softmax":
         return None
     (x,), (axis, *others) = v.node.operands, v.node.attrs["axes"]

@@ -47,8 +47,8 @@ lookup_s8 = define(
 
 @dataclass(frozen=True)
 class Slopes:
-    """The derivative of a function at the real number of each integer, 0 where the function is beyond the numbers that
-    its result represents."""
+    """The derivative of a function at the real number of each integer; 0 where the value of the function is outside of
+    the range that its quantised result represents."""
 
     numbers: tuple[float, ...]
 
@@ -57,7 +57,7 @@ class Slopes:
 
 
 def index_of(x: Value) -> Value:
-    """The place of each integer of x, s8, in a table."""
+    """The index in a table of each integer of x, s8."""
     return apply("sub", apply("to_s32", x), constant(LOW, s32))
 
 

@@ -1,7 +1,8 @@
-"""Gradients of ops whose s8 result is limited to the integers from `low` to `high`, their attributes.
+"""Gradients of ops whose s8 result is limited to the integers from `low` to `high`, which are attributes.
 
-By the open convention a gradient stops where the stored result is one of the limits. By the closed one it stops where
-the result was beyond them before it was limited: the forward pass stores a bit of each element, which says that.
+With the open convention, no gradient passes elements whose stored result equals a limit. With the closed convention, no
+gradient passes elements whose result was beyond a limit before it was limited; the forward pass stores a bit of each
+element for this.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from ..elementwise.packed_masks import BITS, packed, unpacked
 
 HEADER = "ag_quantization.h"
 OPEN, CLOSED = "open", "closed"
-CLAMP_GRADIENT = "clamp_gradient"  # the attribute of elementwise ops whose convention is not the open one
+CLAMP_GRADIENT = "clamp_gradient"  # the attribute of elementwise ops with the closed convention
 
 
 def is_s8(*types: Type) -> None:
@@ -68,8 +69,8 @@ Gradients: TypeAlias = Callable[[Value, Sequence[Value], Attrs, Sequence[bool]],
 
 
 def with_convention(op: str, clamp_gradient: str) -> tuple[str, dict[str, Any]]:
-    """The op, or the one that computes the same, with which gradients pass limits by a convention, and the attributes
-    that say so."""
+    """The name of the op that computes the result of `op` and whose gradient follows a convention, and its additional
+    attributes."""
     if clamp_gradient == OPEN:
         return op, {}
     form = OPS[op].form
@@ -79,11 +80,10 @@ def with_convention(op: str, clamp_gradient: str) -> tuple[str, dict[str, Any]]:
 
 
 def through_limits(gradients: Gradients, of_s8: bool = False, mask: str = "") -> VJP:
-    """The VJP of an op whose s8 result is between the attributes low and high. gradients: the function for the
-    gradients of the operands, given the part of dy that passes the limits, the operands, the attributes and which
-    gradients are wanted. of_s8: the values before the limits are s8, such as a mean of some, so that -128 and 127 limit
-    nothing. mask: for an elementwise op, the op that says whether each element was at or between the limits before it
-    was limited."""
+    """The VJP of an op whose s8 result is limited to the attributes low and high. gradients: (dy, 0 where no gradient
+    passes; the operands; the attributes; which gradients are wanted) -> the gradients of the operands. of_s8: values
+    are in the range of s8 before they are limited, such as means, so that -128 and 127 limit nothing. mask: for an
+    elementwise op, the op that tells for each element whether it was within the limits before it was limited."""
 
     def vjp(
         dys: OptionalValues, inputs: Values, outs: Values, attrs: Attrs, wanted: Wanted
@@ -111,7 +111,7 @@ def through_limits(gradients: Gradients, of_s8: bool = False, mask: str = "") ->
 
 @dataclass(frozen=True)
 class Limited:
-    """An op that a kernel computes. unlimited: (arrays, attributes) -> its integers before they are limited."""
+    """A limited op that a kernel computes. unlimited: (arrays, attributes) -> its integers before they are limited."""
 
     name: str
     infer: Callable[..., Type]
@@ -122,7 +122,7 @@ class Limited:
     windows: Callable[[Sequence[Shape], Attrs], Windows | None] = lambda shapes, attrs: None
 
     def register(self) -> Op:
-        """The op, and the same with a mask as its second result."""
+        """Register the op, and the op for the closed convention, whose second result is the mask. Returns the first."""
         masked = self.name.replace("_s8", "_within_s8")
         both = partial(define, vjp=through_limits(self.gradients), samples=self.samples, windows=self.windows)
         op = both(self.name, self.infer, self._limited, lower=self.lower, form=First(masked))

@@ -1,7 +1,7 @@
-"""Gradients of convolutions and depthwise convolutions with one quantised operand, with respect to the real numbers
-that quantised tensors represent: `conv2d_dx_f32_s8` of dy and s8 weights, as the integers are, and `conv2d_dw_s8_f32`
-of an s8 image less the attribute x_zero, and dy; `depthwise2d_...` likewise. Scales are factors of dy and of the
-result.
+"""Gradients of convolutions and depthwise convolutions from one s8 operand and the float dy. `conv2d_dx_f32_s8`: the
+gradient of the image from dy and the integers of the weights. `conv2d_dw_s8_f32`: the gradient of the weights from dy
+and the integers of the image minus the attribute x_zero. `depthwise2d_...` likewise. The caller multiplies dy and the
+result by the scales.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Average and max pooling of quantised images x[n, h, w, c]; the result has the quantisation of x. Results are between
-low and high, and equal to the last bit in NumPy and on every core."""
+"""Average and max pooling of quantised images x[n, h, w, c]; the result has the quantisation of x. Results are limited
+to low to high, and are equal to the last bit in NumPy and on every core."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _avg_gradients(g: Value, inputs: Values, attrs: Attrs, wanted: Wanted) -> Op
 
 
 def _max_gradients(g: Value, inputs: Values, attrs: Attrs, wanted: Wanted) -> OptionalValues:
-    """Where the largest elements are follows from x once more."""
+    """The positions of the largest elements are computed again from x."""
     windows = pooling(attrs["kernel"], attrs["stride"], attrs["padding"])
     numbers = apply("dequantize", inputs[0], constant(1.0), zero=0)
     index = apply_node("max_pool2d", numbers, **windows).results[1]

@@ -1,12 +1,12 @@
 """Products of quantised tensors: convolution, depthwise convolution and dense layers of s8 with s32 sums.
 
 Their operands are x, the weights w, the bias of each output channel, and the multiplier and shift that bring a sum of
-that channel to the scale of the result. x_zero is the zero point of x; results are between low and high; the attribute
-`quantization` belongs to the result. Results are equal to the last bit in NumPy and on every core.
+that channel to the scale of the result. Attributes: x_zero is the zero point of x, results are limited to low to high,
+and `quantization` is the quantisation of the result. Results are equal to the last bit in NumPy and on every core.
 
-Gradients, floats, are those with respect to the real numbers that integers represent; rounding passes them, limits pass
-none. With g = dy scale of w, for each channel, gradients of x are products of g with the integers of w. Gradients of w
-are sums of products of g with the integers of x, times (scale of x) / (scale of w).
+Gradients are floats, with respect to the real numbers that integers represent. Rounding passes them; limits do not. Let
+g be dy times the scale of w for each output channel. The gradient of x is the product of g and the integers of w. The
+gradient of w is the product of g and the integers of x (minus x_zero), times (scale of x) / (scale of w).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .limits import Gradients, Limited, is_s8
 POINTERS = {name: Operand(i) for i, name in enumerate(("x", "w", "bias", "multiplier", "shift"))} | {
     "y": Result()
 }
-OF_CHANNELS = (2, 3, 4)  # the operands with a number for each output channel
+OF_CHANNELS = (2, 3, 4)  # the operands with one number per output channel
 
 
 def _scales(numbers: Any) -> Value:
@@ -43,7 +43,8 @@ def _scales(numbers: Any) -> Value:
 
 
 def _gradients(dx_of: Callable[..., Value], dw_of: Callable[..., Value]) -> Gradients:
-    """The gradients with respect to x, w and bias. dx_of: (g, x, w, attrs), dw_of: (x, g, w, attrs)."""
+    """The gradients of x, w and bias. dx_of: (g, x, w, attrs) -> dx; dw_of: (x, g, w, attrs) -> dw without the
+    scales."""
 
     def gradients(dy: Value, inputs: Values, attrs: Attrs, wanted: Wanted) -> OptionalValues:
         x, w, *_ = inputs
@@ -51,7 +52,7 @@ def _gradients(dx_of: Callable[..., Value], dw_of: Callable[..., Value]) -> Grad
         assert of_x is not None
         if of_w is None:
             raise GraphError(f"no gradient passes the weights {w!r}, whose scales are not known")
-        scales = _scales(np.array(of_w.scales))  # one table for all that depends on them
+        scales = _scales(np.array(of_w.scales))  # one table for all readers
         g = with_role(apply("mul", dy, scales), "scaled_gradient")
         found: list[Value | None] = [dx_of(g, x, w, attrs) if wanted[0] else None, None, None, None, None]
         if wanted[1]:
@@ -67,7 +68,7 @@ def _gradients(dx_of: Callable[..., Value], dw_of: Callable[..., Value]) -> Grad
 
 
 def _channels(o: int, *of_channels: Type) -> None:
-    """bias, multiplier and shift have one number for each output channel."""
+    """Raise ShapeError unless bias, multiplier and shift have one number for each of `o` output channels."""
     for (name, dtype), t in zip(
         {"bias": s32, "multiplier": s32, "shift": s8}.items(), of_channels, strict=True
     ):
@@ -76,7 +77,7 @@ def _channels(o: int, *of_channels: Type) -> None:
 
 
 def _unlimited(sums: Any, multiplier: Any, shift: Any, attrs: Attrs) -> Any:
-    """The integers of the exact sums, which are float64 or s32, channels last, before they are limited."""
+    """The result's integers before they are limited. sums: exact sums, float64 or s32, with channels last."""
     return requantized(sums, multiplier, shift).astype(np.int64) + attrs["quantization"].zero_point
 
 
@@ -87,10 +88,10 @@ def _numbers(attrs: Attrs) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class _Convolution:
-    """`channels`: (type of w, channels of x, groups) -> output channels; `window`: of w's shape; `product`: the sums
-    over the channels of one element of all windows, from x there, w there and the groups; `float_op`: the op on floats,
-    which has the same tiles; `in_place`: the kernel of results that are no larger than x, in its memory, if there is
-    one."""
+    """A convolution. channels: (type of w, channels of x, groups) -> output channels. window: shape of w -> rows and
+    columns of a window. product: (x at element (i, j) of all windows, w, i, j, groups) -> the sums over the channels.
+    float_op: the op on floats, which has the same tiles. in_place: the kernel that stores the result in the memory of x
+    if the result is not larger, or ""."""
 
     name: str
     channels: Callable[[Type, int, int], int]
@@ -159,7 +160,7 @@ class _Convolution:
         return Windows(0, self.window(shapes[1]), border=float(attrs["x_zero"]))
 
     def shared(self, attrs: Attrs) -> dict[str, Any]:
-        """The attributes of the ops that compute gradients."""
+        """The attributes that the ops of the gradients have too."""
         return {k: attrs[k] for k in ("stride", "padding", "dilation", "groups") if k in attrs}
 
     def dx(self, g: Value, x: Value, w: Value, attrs: Attrs) -> Value:
@@ -269,11 +270,16 @@ def _dense_tile(at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None
     return Tile({k: replace(at, axis=0) for k in (1, *OF_CHANNELS)})
 
 
-_ONE = {"stride": (1, 1), "padding": (0, 0, 0, 0), "dilation": (1, 1), "groups": 1}  # window, one pixel of x
+_ONE = {
+    "stride": (1, 1),
+    "padding": (0, 0, 0, 0),
+    "dilation": (1, 1),
+    "groups": 1,
+}  # attributes of a 1 x 1 window
 
 
 def _dense_dx(g: Value, x: Value, w: Value, attrs: Attrs) -> Value:
-    """The gradient is computed as a convolution's: that kernel needs no copy of the weights as floats."""
+    """Computed by the gradient of a 1 x 1 convolution, whose kernel needs no copy of the weights as floats."""
     (m, n), k = g.shape, w.shape[1]
     image, filters = apply("reshape", g, shape=(m, 1, 1, n)), apply("reshape", w, shape=(n, 1, 1, k))
     dx = apply("conv2d_dx_f32_s8", image, filters, size=(1, 1), **_ONE)
@@ -286,7 +292,7 @@ def _dense_dw(x: Value, g: Value, w: Value, attrs: Attrs) -> Value:
 
 
 dense_s8 = Limited(
-    "dense_s8",  # y[m, n] of x[m, k] and w[n, k]; per_channel: whether multipliers or shifts differ
+    "dense_s8",  # y[m, n] = x[m, k] . w[n, k]'; per_channel: whether multipliers or shifts differ
     infer=_dense_type,
     unlimited=_dense,
     gradients=_gradients(_dense_dx, _dense_dw),

@@ -1,5 +1,5 @@
-"""From float to 8-bit integers and back, and elementwise ops of quantised tensors. The attribute `quantization` is the
-result's; results are equal to the last bit in NumPy and on every core."""
+"""Conversion of floats to integers and back, and elementwise ops of quantised tensors. The attribute `quantization` is
+the quantisation of the result; results are equal to the last bit in NumPy and on every core."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _quantize(x: Any, inverse: Any, *, zero: int, quantization: Quantization) ->
 
 
 def _quantize_gradient(dy: Value, x: Value, inverse: Value, y: Value, attrs: Attrs) -> Value:
-    """Also where the result is a limit, if that is the nearest integer: the largest weight of a channel is 127."""
+    """dy where the nearest integer is in -128 to 127, limits included: the largest weight of a channel becomes 127."""
     q, zero = apply("mul", x, inverse), attrs["zero"]
     passes = apply("logical_and", apply("gt", q, LOW - 0.5 - zero), apply("lt", q, HIGH + 0.5 - zero))
     return apply("where", passes, dy, 0.0)
@@ -50,7 +50,7 @@ def _quantize_gradient(dy: Value, x: Value, inverse: Value, y: Value, attrs: Att
 _SCALES = (((2, 3), ()), ((2, 3), (3,)), ((2, 3), (2, 1)), ((), ()))
 
 quantize = define(
-    "quantize",  # a * b + zero, rounded to the nearest s8; b is the inverse of the scale, or of each one
+    "quantize",  # a * b + zero, rounded to the nearest s8; b is the inverse of the scale, or the inverses of scales
     infer=_quantize_type,
     ref=_quantize,
     vjp=by_operand(_quantize_gradient, None),
@@ -77,8 +77,8 @@ def _quantize_s32(
 
 
 quantize_s32 = define(
-    # a / b * inverse, rounded to the nearest integer between low and high, which are floats; low for NaN. b is the
-    # scales of weights, which gradients read too, inverse is the inverse of the image's scale.
+    # a / b * inverse, rounded to the nearest integer and limited to low to high, which are floats; low for NaN. b has
+    # the scales of the weights, a table that gradients read too; `inverse` is 1 / the scale of x.
     "quantize_s32",
     infer=_quantize_s32_type,
     ref=_quantize_s32,
@@ -110,7 +110,7 @@ def _dequantize(q: Any, scale: Any, *, zero: int) -> Any:
 
 
 dequantize = define(
-    "dequantize",  # (a - zero) * b; b is the scale, or one of each element
+    "dequantize",  # (a - zero) * b; b is the scale, or the scales along an axis
     infer=_dequantize_type,
     ref=_dequantize,
     vjp=lambda dys, inputs, outs, attrs, wanted: [dys[0], None],
@@ -139,7 +139,7 @@ def _step(q: Any, change: Any, random: Any) -> Any:
 
 
 step_s8 = define(
-    "step_s8",  # q + change between -128 and 127, rounded down or up by random bits; q where the change is NaN
+    "step_s8",  # q + change, rounded down or up by random bits, limited to -128 to 127; q where the change is NaN
     infer=_step_type,
     ref=_step,
     vjp=None,
@@ -222,8 +222,9 @@ def _mul_gradients(g: Value, inputs: Values, attrs: Attrs, wanted: Wanted) -> Op
 def _define_binary(
     name: str, unlimited: Callable[..., Any], gradients: Gradients, c: str, attrs: Mapping[str, Any]
 ) -> None:
-    """name: of the op on s8, and of the op that says which elements were between the limits before; c: the function of
-    ag_quantization.h, without its prefix, and its arguments except the result's."""
+    """Define `name`_s8, and `name`_within_s8, which tells for each element whether it is within the limits before it is
+    limited. c: the name of a function of ag_quantization.h, without its prefix, and its first arguments; the last
+    arguments, in _SCALED, belong to the result."""
     shapes = (((2, 3), (2, 3)), ((2, 3), (3,)), ((), (4,)))
     samples = tuple(
         Sample(
@@ -259,7 +260,7 @@ def _define_binary(
 
 _SCALED = "{multiplier}, {shift}, {zero}"
 
-# a + b, each brought to a common scale with `left` more bits first; a - b if b_multiplier < 0
+# a + b (a - b if b_multiplier < 0): both are shifted left by `left` bits, then brought to a common scale
 _define_binary(
     "add",
     _unlimited_sum,

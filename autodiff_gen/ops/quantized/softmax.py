@@ -30,7 +30,7 @@ _POWERS = (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242)
 
 
 def softmax_s8(scale: float) -> dict[str, int]:
-    """The attributes for an operand with this scale. Beyond these limits of the scale the result does not change."""
+    """The attributes for an operand with this scale, limited to the range in which the result depends on it."""
     multiplier, shift = fixed_point(min(max(scale, 2.0**-_FRACTION_BITS), 15.0) * 2**_FRACTION_BITS)
     least = -math.floor((2**_INTEGER_BITS - 1) * 2.0 ** (_FRACTION_BITS - shift))
     return {"multiplier": multiplier, "shift": shift, "least": least}
@@ -47,7 +47,8 @@ def _type(x: Type, *, multiplier: int, shift: int, least: int) -> Type:
 
 
 def _exp(v: Any) -> Any:
-    """exp(v / 2^26) 2^31 of v <= 0: a polynomial around -1/8 of the remainder between -1/4 and 0, and powers of e."""
+    """exp(v / 2^26) 2^31 for v <= 0: a polynomial around -1/8 for the remainder between -1/4 and 0, times powers of
+    e."""
     quarter = 1 << (_FRACTION_BITS - 2)
     below = (v & (quarter - 1)) - quarter
     x = (below << _INTEGER_BITS) + (1 << 28)
@@ -82,7 +83,7 @@ def _softmax(x: Any, *, multiplier: int, shift: int, least: int) -> Any:
 
 
 def _gradient(dy: Value, x: Value, q: Value, attrs: Attrs) -> Value:
-    """dx = y (dy - sum(dy y)) of the numbers y that the result represents."""
+    """dx = y (dy - sum(dy y)), with the numbers y that the result represents."""
     y = apply("dequantize", q, constant(PROBABILITIES.scale), zero=PROBABILITIES.zero_point)
     weighted = apply("sum", apply("mul", dy, y), axes=(q.ndim - 1,), keepdim=True)
     return apply("mul", y, apply("sub", dy, weighted))
@@ -100,7 +101,7 @@ def _sample(shape: tuple[int, ...], scale: float) -> Sample:
 
 
 softmax = define(
-    "softmax_s8",  # along the last axis; differences to the largest element below `least` count as none
+    "softmax_s8",  # along the last axis; elements less than the largest one plus `least` count as probability 0
     infer=_type,
     ref=_softmax,
     vjp=by_operand(_gradient),
