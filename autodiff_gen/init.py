@@ -24,7 +24,7 @@ def _checked_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
     extents = (shape,) if isinstance(shape, int) else tuple(shape)
     for d in extents:
         if not isinstance(d, int | np.integer) or d < 1:
-            raise ModelError(f"init: shape {list(extents)} must be made of whole numbers of at least 1")
+            raise ModelError(f"init: shape {list(extents)} must be made of integers of at least 1")
     return tuple(int(d) for d in extents)
 
 
@@ -171,7 +171,7 @@ def normal(
 
 def _check_seed(name: str, seed: int | None) -> None:
     if seed is not None and not (isinstance(seed, int | np.integer) and 0 <= seed < 2**32):
-        raise ModelError(f"init.{name}: seed {seed!r} is no whole number in 0 ... 2^32 - 1")
+        raise ModelError(f"init.{name}: seed {seed!r} is no integer in 0 ... 2^32 - 1")
 
 
 def constant(shape: int | Sequence[int], value: float) -> Constant:

@@ -136,7 +136,7 @@ def _extents(param: Param, shape: int | Sequence[int] | None) -> tuple[int, ...]
         return tuple(param.data.shape)
     extents = (shape,) if isinstance(shape, int) else tuple(shape)
     if not all(isinstance(d, int) and not isinstance(d, bool) and d >= 1 for d in extents):
-        raise ShapeError(f"Param {name}: shape {list(extents)} must be made of whole numbers of at least 1")
+        raise ShapeError(f"Param {name}: shape {list(extents)} must be made of integers of at least 1")
     if param.data is not None and tuple(param.data.shape) != extents:
         raise ShapeError(f"Param {name}: data has shape {list(param.data.shape)}, but shape={list(extents)}")
     return extents

@@ -79,11 +79,11 @@ def shape_error(name: str, values: Sequence[Value], rule: str) -> ShapeError:
 
 
 def list_of(name: str, x: Value, what: str, given: Any) -> tuple[Any, ...]:
-    """One or several whole numbers or batch extents, as a tuple. Raises ShapeError for anything else."""
+    """One or several integers or batch extents, as a tuple. Raises ShapeError for anything else."""
     items = tuple(given) if isinstance(given, Sequence) and not isinstance(given, str) else (given,)
     numbers = tuple(map(plain, items))
     if not all(isinstance(k, int | Dim) and not isinstance(k, bool) for k in numbers):
-        raise shape_error(name, [x], f"{what}={given!r} must be whole numbers")
+        raise shape_error(name, [x], f"{what}={given!r} must be integers")
     return numbers
 
 

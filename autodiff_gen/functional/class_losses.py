@@ -56,7 +56,7 @@ class _Chosen:
     def __init__(self, name: str, x: Value, t: Value, weight: Any, ignore_index: int) -> None:
         ignore_index = plain(ignore_index)
         if isinstance(ignore_index, bool) or not isinstance(ignore_index, int):
-            raise ShapeError(f"{name}: ignore_index={ignore_index!r} must be a whole number")
+            raise ShapeError(f"{name}: ignore_index={ignore_index!r} must be an integer")
         classes = planned(x.shape)[-1]
         self.index = t
         self.ignored: Value | None = None

@@ -123,7 +123,7 @@ def _called(v: Value, otherwise: str) -> str:
 
 def _length(xs: Sequence[Value], length: int | None) -> int:
     if length is not None and (not isinstance(length, int) or isinstance(length, bool) or length < 1):
-        raise ShapeError(f"scan: length={length!r} must be a whole number of at least 1")
+        raise ShapeError(f"scan: length={length!r} must be an integer of at least 1")
     extents = set()
     for v in xs:
         if v.ndim == 0:

@@ -25,7 +25,7 @@ def arange(
     start: Any, end: TensorLike | None = None, step: Any = 1, *, dtype: str | DType | None = None
 ) -> Value:
     """start, start + step, ... up to but without `end`; arange(n) is 0 to n - 1, where n may be the batch, x.shape[0].
-    s32 (PyTorch: int64) if all arguments are whole numbers, otherwise f32."""
+    s32 (PyTorch: int64) if all arguments are integers, otherwise f32."""
     first, last = (0, start) if end is None else (start, end)
     first, last, step = plain(first), plain(last), plain(step)
     if isinstance(last, Dim):

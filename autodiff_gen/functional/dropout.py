@@ -50,10 +50,10 @@ def counted(x: Value) -> Value:
 
 
 def checked_seed(name: str, x: Value, seed: Any) -> int | None:
-    """The seed as a key, or None. Raises ShapeError, which names x, for a seed that is not a 32-bit whole number."""
+    """The seed as a key, or None. Raises ShapeError, which names x, for a seed that is not a 32-bit integer."""
     seed = plain(seed)
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32):
-        raise shape_error(name, [x], f"seed={seed!r} must be a whole number from 0 to 2^32 - 1")
+        raise shape_error(name, [x], f"seed={seed!r} must be an integer from 0 to 2^32 - 1")
     return seed
 
 

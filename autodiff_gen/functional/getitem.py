@@ -25,7 +25,7 @@ __all__ = ["getitem"]
 
 
 def getitem(input: TensorLike, key: TensorLike) -> Value:
-    """input[key], as in PyTorch; slices may have negative steps too. key: whole numbers, slices, None, an Ellipsis, and
+    """input[key], as in PyTorch; slices may have negative steps too. key: integers, slices, None, an Ellipsis, and
     lists, arrays or graph values of integers for one axis or for several successive axes. A constant bool mask may
     select along one axis. Negative integers count from the end."""
     x = as_value(input)

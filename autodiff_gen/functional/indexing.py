@@ -145,7 +145,7 @@ def one_hot(tensor: TensorLike, num_classes: int = -1) -> Value:
     t = tensor if isinstance(tensor, Value) else constant(tensor)
     num_classes = plain(num_classes)
     if isinstance(num_classes, bool) or not isinstance(num_classes, int) or num_classes < 1:
-        raise shape_error("one_hot", [t], f"num_classes={num_classes!r} must be a whole number of at least 1")
+        raise shape_error("one_hot", [t], f"num_classes={num_classes!r} must be an integer of at least 1")
     if t.dtype.kind not in "iu":
         raise shape_error(
             "one_hot",

@@ -94,7 +94,7 @@ def _extents(what: str, shape: int | Sequence[int]) -> tuple[int, ...]:
     extents = (shape,) if isinstance(shape, int) else tuple(shape)
     for d in extents:
         if isinstance(d, bool) or not isinstance(d, int) or d < 1:
-            raise ModelError(f"{what}: shape {list(extents)} must be made of whole numbers of at least 1")
+            raise ModelError(f"{what}: shape {list(extents)} must be made of integers of at least 1")
     return extents
 
 

@@ -189,7 +189,7 @@ def repeat_interleave(input: TensorLike, repeats: int, dim: int | None = None) -
     name = "repeat_interleave"
     repeats = plain(repeats)
     if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
-        raise shape_error(name, [x], f"repeats={repeats!r} must be one whole number of at least 1")
+        raise shape_error(name, [x], f"repeats={repeats!r} must be one integer of at least 1")
     if dim is None:
         x, dim = flatten(x), 0
     axis = axis_of(name, x, dim)

@@ -169,7 +169,7 @@ def _adaptive(
     given = tuple(map(plain, output_size if isinstance(output_size, tuple | list) else (output_size,) * axes))
     if len(given) != axes or not all(d is None or (isinstance(d, int) and d >= 1) for d in given):
         raise ShapeError(
-            f"{name}: output_size={output_size!r} must be {axes} whole numbers of at least 1, or None"
+            f"{name}: output_size={output_size!r} must be {axes} integers of at least 1, or None"
         )
     wanted = (*([1] * (2 - axes)), *given)
     rows, columns = (size if m is None else m for m, size in zip(wanted, x.size, strict=True))

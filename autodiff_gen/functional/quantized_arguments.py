@@ -36,7 +36,7 @@ def quantization_of(name: str, scale: Any, zero_point: Any) -> Quantization:
     if not isinstance(scale, int | float) or isinstance(scale, bool):
         raise ShapeError(f"{name}: scale={one_line(scale)} must be a number")
     if not is_whole(zero_point):
-        raise ShapeError(f"{name}: zero_point={one_line(zero_point)} must be a whole number")
+        raise ShapeError(f"{name}: zero_point={one_line(zero_point)} must be an integer")
     return _checked(name, (float(scale),), zero_point, None)
 
 

@@ -21,7 +21,7 @@ def reshape(input: TensorLike, shape: Sequence[Size] | Size) -> Value:
     x = as_value(input)
     wanted: Shape = tuple(map(plain, (shape,) if isinstance(shape, int | Dim) else shape))
     if not all(isinstance(d, int | Dim) for d in wanted):
-        raise shape_error("reshape", [x], f"the shape {list(wanted)} must be made of whole numbers")
+        raise shape_error("reshape", [x], f"the shape {list(wanted)} must be made of integers")
     try:
         return _reshaped(x, wanted)
     except ShapeError:

@@ -65,9 +65,9 @@ def cut_batch(name: str, x: Value, axis: int, start: Size, size: Size) -> Value:
 
 
 def whole(name: str, x: Value, what: str, number: SupportsIndex) -> int:
-    """`number` as an int. Raises ShapeError if it is no whole number."""
+    """`number` as an int. Raises ShapeError if it is no integer."""
     if isinstance(number, bool) or not hasattr(number, "__index__"):
-        raise shape_error(name, [x], f"{what}={number!r} must be a whole number")
+        raise shape_error(name, [x], f"{what}={number!r} must be an integer")
     return operator.index(number)
 
 

@@ -60,6 +60,6 @@ def topk(input: TensorLike, k: int, dim: int = -1, largest: bool = True) -> tupl
     x, count = as_value(input), plain(k)
     axis = axis_of("topk", x, dim)
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= extent_of("topk", x, axis):
-        raise shape_error("topk", [x], f"k={k!r} must be a whole number from 1 to the extent of dim={dim}")
+        raise shape_error("topk", [x], f"k={k!r} must be an integer from 1 to the extent of dim={dim}")
     index = _order("topk", x, axis, largest, count)
     return gather(x, axis, index), index

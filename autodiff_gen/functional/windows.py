@@ -70,11 +70,11 @@ def pair(name: str, role: str, given: Numbers, axes: int, absent: int = 1) -> Pa
     try:
         numbers = tuple(operator.index(k) for k in items)
     except TypeError:
-        raise ShapeError(f"{name}: {role}={given!r} must be a whole number, or {axes} of them") from None
+        raise ShapeError(f"{name}: {role}={given!r} must be an integer, or {axes} of them") from None
     if len(numbers) == 1:
         numbers *= axes
     if len(numbers) != axes:
-        raise ShapeError(f"{name}: {role}={given!r} must be a whole number, or {axes} of them")
+        raise ShapeError(f"{name}: {role}={given!r} must be an integer, or {axes} of them")
     return (absent, numbers[0]) if axes == 1 else (numbers[0], numbers[1])
 
 

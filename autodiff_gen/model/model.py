@@ -291,7 +291,7 @@ class Model:
             raise ModelError(f"guard={self.guard!r}; known: {', '.join(map(repr, GUARDS))}")
         steps = self.restore_after
         if isinstance(steps, bool) or not isinstance(steps, int) or not 0 <= steps < 1 << 32:
-            raise ModelError(f"restore_after={steps!r} must be a whole number of steps, 0 for never")
+            raise ModelError(f"restore_after={steps!r} must be a number of steps, an integer; 0: never")
         if steps and self.guard is None:
             raise ModelError(
                 f"restore_after={steps}: guard=None rejects no step; give guard='loss' or 'gradients'"

@@ -278,7 +278,7 @@ class PReLU(Module):
         super().__init__()
         count = plain(num_parameters)
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise ModelError(f"PReLU: num_parameters={num_parameters!r} must be a whole number of at least 1")
+            raise ModelError(f"PReLU: num_parameters={num_parameters!r} must be an integer of at least 1")
         self.num_parameters = count
         self.weight = Parameter(constant((count,), init))
 

@@ -37,7 +37,7 @@ class MultiheadAttention(Module):
         super().__init__()
         for name, n in (("embed_dim", embed_dim), ("num_heads", num_heads)):
             if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-                raise ModelError(f"MultiheadAttention: {name}={n!r} must be a whole number of at least 1")
+                raise ModelError(f"MultiheadAttention: {name}={n!r} must be an integer of at least 1")
         if embed_dim % num_heads:
             raise ModelError(
                 f"MultiheadAttention: embed_dim={embed_dim} cannot be divided into num_heads={num_heads} heads"

@@ -36,7 +36,7 @@ class _Norm(Module):
         super().__init__()
         name = type(self).__name__
         if isinstance(num_features, bool) or not isinstance(num_features, int) or num_features < 1:
-            raise ModelError(f"{name}: num_features={num_features!r} must be a whole number of at least 1")
+            raise ModelError(f"{name}: num_features={num_features!r} must be an integer of at least 1")
         if momentum is not None and not 0 <= momentum <= 1:
             raise ModelError(f"{name}: momentum={momentum!r} must be a number from 0 to 1, or None")
         self.num_features, self.eps, self.momentum = num_features, eps, momentum

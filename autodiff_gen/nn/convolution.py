@@ -42,7 +42,7 @@ class _Convolution(Module):
         in_channels, out_channels, groups = plain(in_channels), plain(out_channels), plain(groups)
         for role, n in (("in_channels", in_channels), ("out_channels", out_channels), ("groups", groups)):
             if not isinstance(n, int) or n < 1:
-                raise ModelError(f"{name}: {role}={n!r} must be a whole number of at least 1")
+                raise ModelError(f"{name}: {role}={n!r} must be an integer of at least 1")
         if in_channels % groups or out_channels % groups:
             raise ModelError(
                 f"{name}: groups={groups} must divide in_channels={in_channels} and out_channels={out_channels}"
@@ -62,7 +62,7 @@ class _Convolution(Module):
         numbers = tuple(given) if isinstance(given, Sequence) else (given,) * self.axes
         if len(numbers) != self.axes or not all(isinstance(k, int) and k >= least for k in numbers):
             raise ModelError(
-                f"{type(self).__name__}: {role}={given!r} must be a whole number of at least {least}, "
+                f"{type(self).__name__}: {role}={given!r} must be an integer of at least {least}, "
                 f"or {self.axes} of them"
             )
         return numbers

@@ -31,7 +31,7 @@ class Linear(Module):
         in_features, out_features = plain(in_features), plain(out_features)
         for name, n in (("in_features", in_features), ("out_features", out_features)):
             if not isinstance(n, int) or n < 1:
-                raise ModelError(f"Linear: {name}={n!r} must be a whole number of at least 1")
+                raise ModelError(f"Linear: {name}={n!r} must be an integer of at least 1")
         self.in_features, self.out_features = in_features, out_features
         bound = 1.0 / math.sqrt(in_features)
         self.weight = Parameter(init.uniform((out_features, in_features), bound))
@@ -56,7 +56,7 @@ class Bilinear(Module):
         sizes = {"in1_features": in1_features, "in2_features": in2_features, "out_features": out_features}
         for name, n in sizes.items():
             if not isinstance(plain(n), int) or n < 1:
-                raise ModelError(f"Bilinear: {name}={n!r} must be a whole number of at least 1")
+                raise ModelError(f"Bilinear: {name}={n!r} must be an integer of at least 1")
         self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
         bound = 1.0 / math.sqrt(in1_features)
         self.weight = Parameter(init.uniform((out_features, in1_features, in2_features), bound))
@@ -87,7 +87,7 @@ class Embedding(Module):
         num_embeddings, embedding_dim = plain(num_embeddings), plain(embedding_dim)
         for name, n in (("num_embeddings", num_embeddings), ("embedding_dim", embedding_dim)):
             if not isinstance(n, int) or n < 1:
-                raise ModelError(f"Embedding: {name}={n!r} must be a whole number of at least 1")
+                raise ModelError(f"Embedding: {name}={n!r} must be an integer of at least 1")
         start = init.normal((num_embeddings, embedding_dim))
         if padding_idx is not None:
             if not isinstance(padding_idx, int) or not -num_embeddings <= padding_idx < num_embeddings:

@@ -18,9 +18,7 @@ from .parameter import Parameter
 def _extents(layer: str, normalized_shape: int | Sequence[int]) -> tuple[int, ...]:
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if not shape or not all(isinstance(d, int) and d >= 1 for d in shape):
-        raise ModelError(
-            f"{layer}: normalized_shape={normalized_shape!r} must be whole numbers of at least 1"
-        )
+        raise ModelError(f"{layer}: normalized_shape={normalized_shape!r} must be integers of at least 1")
     return shape
 
 

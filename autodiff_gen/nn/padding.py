@@ -22,7 +22,7 @@ class _Pad(Module):
         sides = (padding,) * (2 * self.axes) if isinstance(padding, int) else tuple(padding)
         if len(sides) != 2 * self.axes or not all(isinstance(k, int) for k in sides):
             raise ModelError(
-                f"{type(self).__name__}: padding={padding!r} must be a whole number, or {2 * self.axes} of them"
+                f"{type(self).__name__}: padding={padding!r} must be an integer, or {2 * self.axes} of them"
             )
         self.padding, self.value = sides, 0.0
 

@@ -98,7 +98,7 @@ def kind_of(name: str, nonlinearity: str = "tanh", reset_after: bool = True) -> 
 def check_sizes(name: str, **sizes: Any) -> None:
     for argument, n in sizes.items():
         if not isinstance(n, int) or isinstance(n, bool) or n < 1:
-            raise ModelError(f"{name}: {argument}={n!r} must be a whole number of at least 1")
+            raise ModelError(f"{name}: {argument}={n!r} must be an integer of at least 1")
 
 
 def register_weights(module: Module, kind: Kind, features: int, hidden: int, bias: bool, suffix: str) -> None:

@@ -34,7 +34,7 @@ def _activation(name: str, given: str | Callable[[Value], Value]) -> Callable[..
 
 def _copies(name: str, layer: Module, num_layers: int) -> ModuleList:
     if isinstance(num_layers, bool) or not isinstance(num_layers, int) or num_layers < 1:
-        raise ModelError(f"{name}: num_layers={num_layers!r} must be a whole number of at least 1")
+        raise ModelError(f"{name}: num_layers={num_layers!r} must be an integer of at least 1")
     return ModuleList(copy.deepcopy(layer) for _ in range(num_layers))
 
 

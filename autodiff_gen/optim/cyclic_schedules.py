@@ -141,7 +141,7 @@ class CyclicLR(LRScheduler):
         """The level after t steps: `start` at the beginning of each cycle, `end` at the top of the first cycle."""
         total = float(self.up + self.down)
         cycle = F.floor(t / total)
-        within = t - cycle * total  # whole numbers: exact
+        within = t - cycle * total  # integers: exact
         height = F.where(within <= float(self.up), within / self.up, (total - within) / self.down)
         if self.mode == "triangular2":
             height = height * powers(0.5, cycle)
@@ -164,7 +164,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         start: Any = 0.0
         length: Any = float(self.T_0)
         if self.T_mult == 1:
-            start = F.floor(t / length) * length  # whole numbers: exact
+            start = F.floor(t / length) * length  # integers: exact
         else:
             restart, steps = self.T_0, self.T_0 * self.T_mult
             while restart < LAST_STEP:

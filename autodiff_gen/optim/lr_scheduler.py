@@ -111,7 +111,7 @@ class CosineAnnealingLR(LRScheduler):
 
     def rate(self, base: float, t: Value) -> Value:
         period = 2.0 * self.T_max
-        within = t - F.floor(t / period) * period  # whole numbers: exact
+        within = t - F.floor(t / period) * period  # integers: exact
         # (1 + cos(2 a)) / 2 = cos(a)^2, which has no cancellation where it is small
         above = (base - self.eta_min) * F.square(F.cos(within * (math.pi / period)))
         return self.eta_min + above if self.eta_min else above

@@ -56,7 +56,7 @@ def count(where: str, value: Any) -> int:
     """The argument, a number of steps. Raises ModelError unless it is from 1 to 2^24 - 1."""
     value = plain(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 1 << 24:
-        raise ModelError(f"{where}={value!r} must be a whole number of at least 1")
+        raise ModelError(f"{where}={value!r} must be an integer of at least 1")
     return value
 
 

@@ -94,7 +94,7 @@ def number(x: float | None) -> str:
 
 
 def kilobytes(x: int) -> str:
-    """Bytes, in KB where that is a whole number."""
+    """Bytes, in KB where that is an integer."""
     return f"{x // 1024:,} KB" if x and x % 1024 == 0 else f"{x:,}"
 
 

@@ -94,7 +94,7 @@ REJECTED = {
         lambda: of_weights(np.ones((4, 4))),
         "weights of dtype float64; convert the network to float32",
     ),
-    "whole numbers": (
+    "integers": (
         lambda: of_weights(np.ones((4, 4), np.int8)),
         "weights of dtype int8; convert the network to",
     ),

@@ -75,7 +75,7 @@ LOADED = [
     ),
     (network({"scale": "0.1"}), "layer 'fc': linear: scale='0.1' must be a number"),
     (network({"scale": 0}), "layer 'fc': linear: scale 0.0: scales must be finite and greater than 0"),
-    (network({"zero_point": 1.5}), "layer 'fc': linear: zero_point=1.5 must be a whole number"),
+    (network({"zero_point": 1.5}), "layer 'fc': linear: zero_point=1.5 must be an integer"),
     (network({"zero_point": 500}), "layer 'fc': linear: zero_point 500 is not between -128 and 127"),
     (network({"low": None}), "layer 'fc': linear: the limits None and 127 must be integers"),
     (

@@ -284,7 +284,7 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.embedding(K, X, 2), "padding_idx=2 is outside 0 to 1"),
     (lambda: F.embedding(K, X, max_norm=1.0), "^embedding: the argument 'max_norm' is not supported$"),
     (lambda: F.embedding(K, X, sparse=True), "^embedding: the argument 'sparse' is not supported$"),
-    (lambda: F.one_hot(K), r"^one_hot\(i: s32\[2,3\]\): num_classes=-1 must be a whole number of at least 1$"),
+    (lambda: F.one_hot(K), r"^one_hot\(i: s32\[2,3\]\): num_classes=-1 must be an integer of at least 1$"),
     (lambda: F.one_hot(X, 3), "the index must be of an integer dtype, not f32"),
     (lambda: F.one_hot([0, 3], 3), "an index is outside 0 to 2"),
     (lambda: F.scatter_add(X, 1, V, X), "input, index and src must have as many axes"),
@@ -301,7 +301,7 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.cumsum(X, 0, dtype="f32"), "^cumsum: the argument 'dtype' is not supported$"),
     (lambda: F.cumsum(N.T, 0), r"^cumsum\(f32\[3,n\]\): the batch axis must come first; use F.permute$"),
     (lambda: F.tril(V), r"^tril\(v: s32\[3\]\): needs at least two axes$"),
-    (lambda: F.triu(X, 0.5), "diagonal=0.5 must be a whole number"),
+    (lambda: F.triu(X, 0.5), "diagonal=0.5 must be an integer"),
 ]  # fmt: skip
 
 

@@ -241,7 +241,7 @@ REJECTED = [
         lambda: F.quantize(ag.Input("x", (3,)), 1e-40),
         "scale 1e-40: scales must be finite and greater than 0, from",
     ),
-    (lambda: F.quantize(ag.Input("x", (3,)), 0.1, 1.5), "quantize: zero_point=1.5 must be a whole number"),
+    (lambda: F.quantize(ag.Input("x", (3,)), 0.1, 1.5), "quantize: zero_point=1.5 must be an integer"),
     (
         lambda: of_ones((3, 2), None),
         "quantized_weight: scales must be a number or one for each element along axis 0",

@@ -63,7 +63,7 @@ def test_moments() -> None:
 
 
 def test_rejected() -> None:
-    with pytest.raises(ShapeError, match="seed=-1 must be a whole number"):
+    with pytest.raises(ShapeError, match="seed=-1 must be an integer"):
         F.rand(2, 3, seed=-1)
     with pytest.raises(ShapeError, match="the argument 'generator' is not supported"):
         F.randn(2, generator=1)

@@ -22,7 +22,7 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.affine_grid(X, (2, 3, 4, 4)), "needs theta [N, 2, 3] and size (N, C, H, W)"),
     (lambda: F.affine_grid(THETA, (2, 3, 4)), "needs theta [N, 2, 3] and size (N, C, H, W)"),
     (lambda: F.affine_grid(THETA, (2, 3, 0, 4)), "size=(2, 3, 0, 4) has no pixels"),
-    (lambda: F.affine_grid(THETA, (2, 3, 4.5, 4)), "size=(2, 3, 4.5, 4) must be whole numbers"),  # type: ignore[arg-type]
+    (lambda: F.affine_grid(THETA, (2, 3, 4.5, 4)), "size=(2, 3, 4.5, 4) must be integers"),  # type: ignore[arg-type]
     (lambda: F.lgamma(ag.Input("i", (3,), "s32")), "lgamma(i: s32[3]): the input must be a float, not s32"),
     (lambda: F.digamma(ag.Input("i", (3,), "s32")), "lgamma(i: s32[3]): the input must be a float, not s32"),
 ]

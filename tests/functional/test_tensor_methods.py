@@ -111,14 +111,14 @@ def test_rejected_in_one_line(build: object, message: str) -> None:
 
 X = ag.Input("x", (2, 3))
 WRONG_KINDS = [
-    (lambda: F.sum(X, "a"), r"^sum\(x: f32\[2,3\]\): dim='a' must be whole numbers$"),
-    (lambda: F.sum(X, 1.5), r"^sum.*dim=1.5 must be whole numbers$"),
-    (lambda: F.unsqueeze(X, "a"), r"^unsqueeze.*dim='a' must be whole numbers$"),
-    (lambda: X.permute("ab"), r"^permute.*dims='ab' must be whole numbers$"),
-    (lambda: F.unflatten(X, 1, "ab"), r"^unflatten.*sizes='ab' must be whole numbers$"),
-    (lambda: F.pad(X, 1.5), r"^pad.*pad=1.5 must be whole numbers$"),
+    (lambda: F.sum(X, "a"), r"^sum\(x: f32\[2,3\]\): dim='a' must be integers$"),
+    (lambda: F.sum(X, 1.5), r"^sum.*dim=1.5 must be integers$"),
+    (lambda: F.unsqueeze(X, "a"), r"^unsqueeze.*dim='a' must be integers$"),
+    (lambda: X.permute("ab"), r"^permute.*dims='ab' must be integers$"),
+    (lambda: F.unflatten(X, 1, "ab"), r"^unflatten.*sizes='ab' must be integers$"),
+    (lambda: F.pad(X, 1.5), r"^pad.*pad=1.5 must be integers$"),
     (lambda: F.pad(X, 1), r"^pad.*pad=\[1\] must have two numbers for each"),
-    (lambda: X.expand("a"), r"^expand.*must be whole numbers$"),
+    (lambda: X.expand("a"), r"^expand.*must be integers$"),
     (lambda: F.tanh([[1.0], [1.0, 2.0]]), r"^\[\[1.0\], \[1.0, 2.0\]\] cannot be an operand; give a graph value"),
     (lambda: F.linear(X, "w"), r"^'w' cannot be an operand; give a graph value"),
     (lambda: F.einsum(X, X), r"^einsum: the equation must come first"),

@@ -282,7 +282,7 @@ REJECTED_LAYERS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: nn.MultiheadAttention(0, 1),
-        "^MultiheadAttention: embed_dim=0 must be a whole number of at least 1$",
+        "^MultiheadAttention: embed_dim=0 must be an integer of at least 1$",
     ),
     (
         lambda: nn.MultiheadAttention(6, 2, 1.1),

@@ -248,7 +248,7 @@ REJECTED: list[tuple[Callable[[], Any], type[AutodiffError], str]] = [
     (lambda: F.instance_norm(X3, use_input_stats=False), ShapeError, r"use_input_stats=False needs running"),
     (lambda: nn.BatchNorm1d(3)(ag.Input("x", (4, 2))), ModelError, r"^BatchNorm1d: .* \[N, C, L\] with C = 3, not"),
     (lambda: nn.BatchNorm2d(3)(X3), ModelError, r"^BatchNorm2d: the input must be \[N, C, H, W\] with C = 3"),
-    (lambda: nn.BatchNorm1d(0), ModelError, r"^BatchNorm1d: num_features=0 must be a whole number of at least 1$"),
+    (lambda: nn.BatchNorm1d(0), ModelError, r"^BatchNorm1d: num_features=0 must be an integer of at least 1$"),
     (lambda: nn.BatchNorm1d(3, momentum=1.5), ModelError, r"^BatchNorm1d: momentum=1.5 must be a number from 0 to 1"),
     (lambda: nn.InstanceNorm1d(4, affine=True)(X3), ModelError, r"^InstanceNorm1d: .* with C = 4"),
     (lambda: nn.BatchNorm1d(3, dtype="f16"), ShapeError, r"^BatchNorm1d: the argument 'dtype' is not supported$"),

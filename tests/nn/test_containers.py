@@ -231,12 +231,12 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: nn.ModuleList([nn.Linear]), r"^ModuleList: '0' is <class.*not a module; did you forget the parent"),
     (lambda: nn.ModuleDict({"a": F.relu}), r"^ModuleDict: 'a' is <function.*not a module"),
     (lambda: nn.ModuleDict({"a": nn.ReLU()})["b"], r"^ModuleDict has no 'b'; it has a$"),
-    (lambda: nn.PReLU(0), r"^PReLU: num_parameters=0 must be a whole number of at least 1$"),
-    (lambda: nn.Bilinear(2, 0, 1), r"^Bilinear: in2_features=0 must be a whole number of at least 1$"),
-    (lambda: nn.ZeroPad2d((1, 2)), r"^ZeroPad2d: padding=\(1, 2\) must be a whole number, or 4 of them$"),
+    (lambda: nn.PReLU(0), r"^PReLU: num_parameters=0 must be an integer of at least 1$"),
+    (lambda: nn.Bilinear(2, 0, 1), r"^Bilinear: in2_features=0 must be an integer of at least 1$"),
+    (lambda: nn.ZeroPad2d((1, 2)), r"^ZeroPad2d: padding=\(1, 2\) must be an integer, or 4 of them$"),
     (lambda: nn.TransformerDecoderLayer(4, 2, activation="tanh"), '^TransformerDecoderLayer: .*; known: "relu"'),
     (lambda: nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2), 0), "^TransformerDecoder: num_layers=0 must be"),
-    (lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2), 0), r"num_layers=0 must be a whole number"),
+    (lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2), 0), r"num_layers=0 must be an integer"),
 ]  # fmt: skip
 
 

@@ -243,7 +243,7 @@ def test_no_weight_gradient_of_a_recurrent_layer_takes_memory() -> None:
 X = make_input("x", Type(f32, (T, B, N)))
 ROWS = ag.Input("rows", (3, 5, N), batch_axis=0)
 REJECTED: list[tuple[Callable[[], Any], type[Exception], str]] = [
-    (lambda: nn.GRU(0, 3), ModelError, r"^GRU: input_size=0 must be a whole number of at least 1$"),
+    (lambda: nn.GRU(0, 3), ModelError, r"^GRU: input_size=0 must be an integer of at least 1$"),
     (lambda: nn.RNN(3, 3, nonlinearity="sin"), ModelError, r"^RNN: nonlinearity='sin'; known: \"tanh\", \"relu\"$"),
     (lambda: nn.LSTM(3, 3, dropout=2), ModelError, r"^LSTM: p=2 must be a probability, from 0 to 1$"),
     (lambda: nn.LSTM(3, 3, proj_size=2), ShapeError, r"^LSTM: the argument 'proj_size' is not supported$"),

@@ -22,7 +22,7 @@ from autodiff_gen.passes.calls.kernel_calls import call_of
 
 
 def wide(*shape: int, seed: int = 1) -> Any:
-    """float32 numbers of both signs and of magnitudes from 1e-18 to 1e18, with zeros and whole numbers among them."""
+    """float32 numbers of both signs and of magnitudes from 1e-18 to 1e18, with zeros and integers among them."""
     rng = np.random.default_rng(seed)
     x = rng.choice([-1, 1], shape) * 10.0 ** rng.uniform(-18, 18, shape)
     near = np.round(rng.uniform(-8, 8, shape)) * rng.choice([1.0, 1 + 2.0**-23, 1 - 2.0**-24], shape)

@@ -77,7 +77,7 @@ def _number(value: Any) -> float:
     if type(value) is str and value in ("Infinity", "-Infinity", "NaN"):
         return float(value)
     if type(value) not in (int, float):
-        raise Malformed("a number is none")
+        raise Malformed("a value is no number")
     return float(value)
 
 
@@ -87,7 +87,7 @@ def _integer(value: Any) -> int:
 
 def _truth(value: Any) -> bool:
     if type(value) is not bool:
-        raise Malformed("a truth value is none")
+        raise Malformed("a value is no truth value")
     return value
 
 
