@@ -82,7 +82,7 @@ def count(board: BoardSpec, elf: Path, library: Path) -> ProbeCounts:
             argv, cwd=elf.parent, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT
         )
     except subprocess.TimeoutExpired:
-        raise ToolError(f"{elf}: does not end in QEMU within {TIMEOUT} seconds; try fewer steps") from None
+        raise ToolError(f"{elf}: did not finish in QEMU within {TIMEOUT} seconds; try fewer steps") from None
     output = [*done.stdout.splitlines(), *done.stderr.splitlines()]
     if done.returncode != 0 or not out.is_file():
         last = next((line for line in reversed(output) if line.strip()), "no output")

@@ -15,7 +15,7 @@ from error_messages import templates, words
 
 import autodiff_gen as ag
 from autodiff_gen import functional, init, nn, optim
-from autodiff_gen.cli.help_error import ErrorEntry, begun, containing, entries, matching
+from autodiff_gen.cli.help_error import ErrorEntry, containing, entries, matching, starting_with
 from autodiff_gen.cli.main import main
 from autodiff_gen.errors import AutodiffError
 
@@ -167,7 +167,7 @@ def test_the_first_half_of_a_message_is_not_taken_for_that_of_another_one() -> N
         for text in re.findall(r"^(?:error|\w+Error): (.*)$", entry.text, re.MULTILINE)
         if matching(text, [entry])
     ]
-    found = [begun(" ".join(text[: (len(text) + 1) // 2]), ENTRIES) for text, _ in shown]
+    found = [starting_with(" ".join(text[: (len(text) + 1) // 2]), ENTRIES) for text, _ in shown]
     wrong = [
         text for (text, entry), one in zip(shown, found, strict=True) if len(one) == 1 and one != [entry]
     ]

@@ -254,7 +254,7 @@ REJECTED = [
     ),
     (
         lambda: F.quantized_conv2d(IMAGE, of_ones((2, 2, 1, 1)), None, *RESULT, groups="2"),
-        "groups='2' must be a whole",
+        "groups='2' must be an integer",
     ),
     (
         lambda: F.quantized_conv2d(IMAGE, of_ones((2, 2, 1, 1)), [[1], 2], *RESULT),

@@ -38,7 +38,7 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.reshape(X, (-1, -1)), "only one extent"),
     (lambda: BATCH.shape[0] + 1, r"^extent n \+ 1 is not a multiple of the batch size n; add a float where"),
     (lambda: 1 + BATCH.shape[0], r"^extent n \+ 1 is not a multiple of the batch size n; add a float where"),
-    (lambda: F.reshape(X, (2, None)), r"^reshape\(x: f32\[2,3\]\): the shape \[2, None\] must be made of whole"),
+    (lambda: F.reshape(X, (2, None)), r"^reshape\(x: f32\[2,3\]\): the shape \[2, None\] must be made of integers"),
     (lambda: F.embedding("a", W), "^'a' cannot be an operand; give a graph value, a NumPy array or a number$"),
     (lambda: F.reshape(BATCH, (7, 784)), r"^reshape\(.*\): 784n elements do not fill the shape \[7, 784\]$"),
     (lambda: F.reshape(BATCH, (2, -1, 784)), "splits or merges axes around the batch axis n|do not fill"),
