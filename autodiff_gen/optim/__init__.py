@@ -15,16 +15,17 @@ from .optimizer import Gradients, Optimizer, Step
 from .rules import *  # noqa: F403
 
 __all__ = [
+    *rules.__all__,
+    *adam_variants.__all__,
     "EMA",
-    "Gradients",
-    "Optimizer",
-    "State",
-    "Step",
     "clip_grad_norm",
     "clip_grad_value",
+    "Optimizer",
+    "Step",
+    "State",
+    "Gradients",
     "lr_scheduler",
 ]
-__all__ += [*rules.__all__, *adam_variants.__all__]
 
 if not _TYPE_CHECKING:
 

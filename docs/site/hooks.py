@@ -185,15 +185,24 @@ SECTION = re.compile(r'(<nav class="md-nav" data-md-level="[1-9]") aria-labelled
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Let code in cells continue on the next line."""
+    return CELL.sub(_breakable, _with_names(output))
+
+
+def on_post_template(output: str, template_name: str, config: MkDocsConfig) -> str:
+    return _with_names(output) if template_name == "404.html" else output
+
+
+def _with_names(output: str) -> str:
     """Add names that the theme's pages lack for readers who see no page: of the search, and of the navigation's parts,
-    whose labels are not displayed. Let code in cells continue on the next line."""
+    whose labels are not displayed."""
     output = output.replace(SEARCH, f'{SEARCH} aria-label="Search"')
 
     def named(found: re.Match[str]) -> str:
         titles = re.findall(r'<span class="md-ellipsis">(.*?)</span>', output[: found.start()], re.DOTALL)
         return f'{found[1]} aria-label="{titles[-1].strip()}: pages"'
 
-    return CELL.sub(_breakable, SECTION.sub(named, output))
+    return SECTION.sub(named, output)
 
 
 def _breakable(cell: re.Match[str]) -> str:
