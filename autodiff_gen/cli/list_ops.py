@@ -15,7 +15,7 @@ from ..autodiff import grad
 from ..errors import GraphError
 from ..ir.build import apply_node, make_input
 from ..ir.node import OPS, Op, topological
-from ..ir.op_forms import Added, Finished
+from ..ir.op_forms import AddedToMemory, WithEpilogue
 from ..ir.op_kinds import (
     Assemble,
     Composite,
@@ -120,7 +120,7 @@ def _in_c(op: Op) -> str:
         case Iota() | Extent():
             return "loop index" if isinstance(op.lower, Iota) else "extent at run time"
         case Contraction():
-            is_finished = isinstance(op.form, Finished)
+            is_finished = isinstance(op.form, WithEpilogue)
             return (
                 "kernel `gemm` or `gemv` with an epilogue"
                 if is_finished
@@ -134,9 +134,9 @@ def _in_c(op: Op) -> str:
             return "ops that it is expanded into"
         case Moded():
             return "nothing: resolved by the mode before"
-        case KernelOp() if isinstance(op.form, Finished):
+        case KernelOp() if isinstance(op.form, WithEpilogue):
             return f"as `{op.form.of}`, with an epilogue"
-        case KernelOp() if isinstance(op.form, Added) and op.form.of:
+        case KernelOp() if isinstance(op.form, AddedToMemory) and op.form.of:
             return f"as `{op.form.of}`, added to memory"
         case Scan() | Cond():
             return (

@@ -8,7 +8,7 @@ from itertools import accumulate
 
 from ..errors import LONGEST, listed
 from ..ir.names import name_of
-from ..lowering.plan import EntryPlan, Placed
+from ..lowering.plan import EntryPlan, PlacedBuffer
 from ..targets.board import BoardSpec
 from ..targets.memory import Space
 from .program import Program, Slot
@@ -92,7 +92,7 @@ def live_at_peak(program: Program) -> list[tuple[str, int]]:
     return sorted([*worst, *states], key=lambda item: (-item[1], item[0]))
 
 
-def _describe(plan: EntryPlan, buffer: Placed, layers: Mapping[str, str]) -> str:
+def _describe(plan: EntryPlan, buffer: PlacedBuffer, layers: Mapping[str, str]) -> str:
     if not buffer.values:
         return f"the steps inside step {buffer.start} of {plan.graph.name}"
     return f"{name_of(buffer.values[0], layers)} {buffer.values[0].type!r}"

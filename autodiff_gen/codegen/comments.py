@@ -6,7 +6,7 @@ import math
 
 from ..ir.kernel_call import Epilogue, KernelCall, Matrix, Scalar
 from ..ir.node import Node
-from ..ir.op_forms import Added, Finished
+from ..ir.op_forms import AddedToMemory, WithEpilogue
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_syntax
 from ..lowering.c.c_syntax import shown
@@ -77,9 +77,9 @@ def _applied(names: Names, node: Node) -> str:
     """The op of a call, applied to its operands."""
     name, last = node.op.name, len(node.operands)
     match node.op.form:
-        case Added(of):
+        case AddedToMemory(of):
             name, last = of, last - 2
-        case Finished(of):
+        case WithEpilogue(of):
             name, last = of, last - len(node.attrs["epilogue"])
     terms = (f"{viewed(v, names.bare(names.place(v)))}{shown(v.type.shape)}" for v in node.operands[:last])
     return f"{name}({', '.join(terms)})" if name else next(terms)

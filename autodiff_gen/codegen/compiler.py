@@ -29,7 +29,7 @@ from ..targets.board import BoardSpec
 from ..targets.memory import Space
 from .budget_error import budget_error_text, states_error_text
 from .program import INDEX, Arg, CheckPlan, Entry, Program, Slot
-from .program_regions import Ram, budget_of, over, spaces_of, with_regions
+from .program_regions import Ram, budget_of, over, spaces_of, with_memory_regions
 from .specification import FunctionSpec, ModelSpec
 
 
@@ -172,14 +172,14 @@ def _in_regions(
 ) -> Program:
     """The program in its regions of memory. Where it fits all of them together but not each, the entries are compiled
     for a smaller arena, as long as that makes the program smaller."""
-    made = with_regions(program, spaces)
+    made = with_memory_regions(program, spaces)
     while arena is not None and len(spaces) > 1 and _fit(made, arena) and (small := over(made, spaces)):
         missing = sum(needed - s.bytes for s, needed in small)
         arena = min(arena, program.struct_bytes - program.state_bytes) - missing
         plain = replace(program, entries=compiled(arena))
         if plain.struct_bytes >= program.struct_bytes:
             break
-        program, made = plain, with_regions(plain, spaces)
+        program, made = plain, with_memory_regions(plain, spaces)
     return made
 
 

@@ -14,7 +14,7 @@ from ..lowering.c import c_ast as c
 from ..lowering.c import c_syntax
 from ..lowering.c.c_syntax import shown
 from ..lowering.loops.pointed_memory import CALLER, PointedMemory
-from ..lowering.plan import EntryPlan, Placed, PlannedStep
+from ..lowering.plan import EntryPlan, PlacedBuffer, PlannedStep
 from .c_printer import PRINTER
 from .geometry import Geometry
 
@@ -33,7 +33,7 @@ class Inside:
     memories: Mapping[c.Expr, PointedMemory] = field(default_factory=dict)
     called: Mapping[c.Expr, Called] = field(default_factory=dict)
 
-    def place(self, buffer: Placed) -> tuple[str, int]:
+    def place(self, buffer: PlacedBuffer) -> tuple[str, int]:
         """The arena of the entry that has the buffer, and its offset there in bytes."""
         arena, offset = self.arenas.get(buffer.home, (buffer.home, 0))
         return arena, offset + buffer.offset
@@ -91,7 +91,7 @@ class Names:
             memories[place] = PointedMemory(_text(place), _text(place), 0, 4).of_type(state.type.dtype)
         return memories
 
-    def _declare(self, buffer: Placed, numbers: Mapping[Node, int]) -> None:
+    def _declare(self, buffer: PlacedBuffer, numbers: Mapping[Node, int]) -> None:
         first, last = self.number(buffer.start), self.number(buffer.end)
         ends = f"memory of step {first}" if first == last else f"memory of steps {first} to {last}"
         for k, v in enumerate(buffer.values):
@@ -112,7 +112,7 @@ class Names:
             else:
                 self.scratch[buffer.owner, v] = place
 
-    def _point(self, name: str, type: Type, buffer: Placed, note: str, step: int) -> c.Expr:
+    def _point(self, name: str, type: Type, buffer: PlacedBuffer, note: str, step: int) -> c.Expr:
         """Declare at a step the pointer `name` to a buffer of the arena. Returns the name."""
         c_type, start = type.dtype.c, self.start_of(buffer)
         if c_type not in ("float", "int32_t"):
@@ -123,13 +123,13 @@ class Names:
         self.memories[c.Name(name)] = self._memory_of(buffer, type)
         return c.Name(name)
 
-    def _memory_of(self, buffer: Placed, type: Type) -> PointedMemory:
+    def _memory_of(self, buffer: PlacedBuffer, type: Type) -> PointedMemory:
         """The part of the arena that a buffer takes."""
         arena, offset = self.inside.place(buffer)
         root, origin = _text(self.arenas[arena]), offset // 4 * 4
         return PointedMemory(root, root, origin, 4, origin, origin + type.bytes).of_type(type.dtype)
 
-    def start_of(self, buffer: Placed, skipped: int = 0) -> c.Expr:
+    def start_of(self, buffer: PlacedBuffer, skipped: int = 0) -> c.Expr:
         """The address of a buffer, or `skipped` bytes after it."""
         arena, offset = self.inside.place(buffer)
         offset += skipped

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from ..errors import BoardError, PlanError
 from ..ir.graph import State
 from ..ir.identifiers import Scope, identifier
-from ..lowering.arena.memory_regions import in_regions
+from ..lowering.arena.memory_regions import assign_regions
 from ..targets.board import BoardSpec
 from ..targets.memory import Space
 from ..targets.schema import near
@@ -65,7 +65,7 @@ def _space(own: Sequence[Space], name: str, size: int, board: BoardSpec | None) 
     return replace(known[name], bytes=size)
 
 
-def with_regions(program: Program, spaces: Sequence[Space]) -> Program:
+def with_memory_regions(program: Program, spaces: Sequence[Space]) -> Program:
     """The program with its states and arenas in regions. It is unchanged for functions, for a single region, and if
     nothing would be outside of the main region: all fits there, no other region is cheaper to access, and the board
     gives no state a region."""
@@ -79,7 +79,7 @@ def with_regions(program: Program, spaces: Sequence[Space]) -> Program:
     limited = (replace(spaces[0], bytes=spaces[0].bytes - handle), *spaces[1:])
     alignment = program.backends.cost.alignment
     states = [s.state for s in program.slots]
-    made = in_regions([e.plan for e in program.entries], states, limited, alignment, given)
+    made = assign_regions([e.plan for e in program.entries], states, limited, alignment, given)
     if not any(made.used[1:]):
         return program
     entries = tuple(replace(e, plan=p) for e, p in zip(program.entries, made.plans, strict=True))

@@ -17,7 +17,7 @@ from .log import CsvLog, Progress, TensorBoard, curve
 from .metrics import numbered
 from .recording_windows import RecordingWindows
 from .session import Session
-from .training import Plan, Record, Run, learning_rate, make_plan, run_training
+from .training import BatchPlan, Record, Run, learning_rate, make_batch_plan, run_training
 
 T = TypeVar("T", CsvLog, TensorBoard)
 INTERRUPTED = 130
@@ -31,7 +31,7 @@ def train(session: Session, board: Board, args: argparse.Namespace) -> int:
     if args.send is not None:
         data, board.scales = rounded_to_integers(data, board.layout, args.send)
     mixed = args.shuffle is None and not args.no_shuffle and data.is_sorted(board.layout)
-    plan = make_plan(board, data, args.more or args.epochs, args.batch, 0 if mixed else args.shuffle)
+    plan = make_batch_plan(board, data, args.more or args.epochs, args.batch, 0 if mixed else args.shuffle)
     if args.lr is not None and session.program.default_lr is None:
         raise DataError("--lr: the model's schedule computes the learning rate")
     if args.fresh:
@@ -76,7 +76,7 @@ def train(session: Session, board: Board, args: argparse.Namespace) -> int:
     return _report(board, plan, _logged(session, board, data, plan, args, first), first, again)
 
 
-def _speed(board: Board, data: Dataset, plan: Plan) -> str:
+def _speed(board: Board, data: Dataset, plan: BatchPlan) -> str:
     """The bytes of a sample on the line, and the samples per second that the line allows."""
     names = [a.name for a in sorted(board.layout.inputs, key=lambda a: board.order_of(a.name))]
     size = board.bytes_of([data.train[n][: plan.batch] for n in names]) / plan.batch
@@ -88,7 +88,7 @@ def _speed(board: Board, data: Dataset, plan: Plan) -> str:
 
 
 def _logged(
-    session: Session, board: Board, data: Dataset, plan: Plan, args: argparse.Namespace, first: int
+    session: Session, board: Board, data: Dataset, plan: BatchPlan, args: argparse.Namespace, first: int
 ) -> Run:
     progress, rate = Progress(plan, first), learning_rate(session.model, args.lr)
     listeners: list[Callable[[Record], None]] = [progress]
@@ -115,7 +115,7 @@ def _logged(
         return run_training(board, data, plan, log, lr=args.lr, save_every=args.save_every, rate=rate)
 
 
-def _report(board: Board, plan: Plan, run: Run, first: int, again: str) -> int:
+def _report(board: Board, plan: BatchPlan, run: Run, first: int, again: str) -> int:
     sys.stderr.flush()
     plot = curve(run.losses, first)
     if plot:

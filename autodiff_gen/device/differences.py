@@ -25,7 +25,7 @@ _MOST = 0xFFFF  # elements of a piece, whose places have 16 bits
 
 
 @dataclass(frozen=True)
-class Mask:
+class ClipAndNoise:
     """The L2 norm of a difference is at most `clip`, and each of its numbers gets normal noise of standard deviation
     `noise` * clip, which only the board knows."""
 

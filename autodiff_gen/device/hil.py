@@ -16,7 +16,7 @@ from ..host.trainer import host_trainer
 from ..ir.types import bound
 from .board import Board
 from .errors import DeviceError, LinkError
-from .noise import Noise
+from .noise import FaultyTransport
 from .qemu import QemuPort
 from .reference import SPREAD, TOLERANCE, Reference
 from .session import Session
@@ -150,7 +150,7 @@ def tolerates_a_noisy_line(b: Bench) -> None:
     """5 % of the frames are damaged, dropped or duplicated."""
     clean = b.board.link.port
     b.begin()
-    b.board.link.port = Noise(clean, seed=1, share=0.05)
+    b.board.link.port = FaultyTransport(clean, seed=1, share=0.05)
     try:
         b.train(b.steps)
     finally:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ..errors import ToolError, pip_install
-from .training import Plan, Record
+from .training import BatchPlan, Record
 
 COLUMNS = ("step", "epoch", "loss", "lr", "accuracy", "seconds")
 
@@ -21,7 +21,7 @@ COLUMNS = ("step", "epoch", "loss", "lr", "accuracy", "seconds")
 class Progress:
     """One progress line, rewritten in place on a terminal; otherwise one line per epoch."""
 
-    def __init__(self, plan: Plan, first: int, out: TextIO | None = None) -> None:
+    def __init__(self, plan: BatchPlan, first: int, out: TextIO | None = None) -> None:
         self.plan, self.first = plan, first
         self.out = sys.stderr if out is None else out
         self._printed = 0.0

@@ -8,7 +8,7 @@ from pathlib import Path
 from .transport import Transport
 
 
-class Noise:
+class FaultyTransport:
     """A transport that injects faults in both directions: into `share` of the frames and `bytes` of the bytes."""
 
     def __init__(self, port: Transport, seed: int, share: float = 0.0, bytes: float = 0.0) -> None:

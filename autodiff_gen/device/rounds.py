@@ -21,7 +21,7 @@ from ..errors import ModelError, ShapeError, listed
 from ..ir.types import planned
 from . import frames, replies
 from .board import Board
-from .differences import F32, Encoding, Mask
+from .differences import F32, ClipAndNoise, Encoding
 from .encoding import raw_pieces
 from .errors import NO_FLASH, ROUND, DeviceError, LinkError
 from .link import Request, write_request
@@ -109,7 +109,7 @@ class Round:
         number: int,
         weights: Mapping[str, Any],
         local_buffers: bool = False,
-        mask: Mask | None = None,
+        mask: ClipAndNoise | None = None,
     ) -> None:
         if not 1 <= number < 1 << 32:
             raise ShapeError(f"round {number} is outside 1 to 2^32 - 1")

@@ -25,7 +25,7 @@ from .evaluation import accuracy
 
 
 @dataclass(frozen=True)
-class Plan:
+class BatchPlan:
     """The samples of each step, which depend only on the step's number, so that a resumed run equals an uninterrupted
     one. `shuffle`: the seed of each epoch's permutation; None: the order of the data set."""
 
@@ -95,20 +95,22 @@ class Run:
     checkpoint: int | None = None
 
 
-def make_plan(board: Board, data: Dataset, epochs: int, batch: int | None, shuffle: int | None) -> Plan:
+def make_batch_plan(
+    board: Board, data: Dataset, epochs: int, batch: int | None, shuffle: int | None
+) -> BatchPlan:
     """The plan for a board and a data set. Raises DataError when the model does not accept the batch size."""
     sizes = step_sizes(board.program)
     least, size = sizes[0], sizes[-1] if batch is None else batch
     check_batch(sizes, size)
     if len(data) < least:
         raise DataError(f"data {data.source}: {len(data)} samples, a step takes at least {least}")
-    return Plan(len(data), min(size, len(data)), epochs, shuffle, least)
+    return BatchPlan(len(data), min(size, len(data)), epochs, shuffle, least)
 
 
 def run_training(
     board: Board,
     data: Dataset,
-    plan: Plan,
+    plan: BatchPlan,
     log: Callable[[Record], None],
     *,
     lr: float | None = None,

@@ -11,7 +11,7 @@ from .counts import Counts
 from .members import BoardResult
 
 
-class Mean:
+class WeightedMean:
     """Reports are added as they come; their order does not matter beyond rounding to float64."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ from ..errors import DataError
 from ..progress import doing
 from .conditions import Profile, read_profile
 from .linked import LinkedBoards
-from .mask import mask_of
+from .mask import clip_and_noise_of
 from .members import Members
 from .noise_seeds import seeds_in
 from .order import RoundSettings
@@ -143,7 +143,7 @@ class Gateway(Fleet):
             per_round=args.per_round or 0,
             encoding=args.delta,
             local_buffers=args.local_buffers,
-            mask=mask_of(self.program, args.clip, args.noise, args.local_buffers),
+            mask=clip_and_noise_of(self.program, args.clip, args.noise, args.local_buffers),
             evaluate=args.evaluate is not None,
         )
 

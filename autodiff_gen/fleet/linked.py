@@ -16,7 +16,7 @@ from ..errors import AutodiffError
 from ..report.timeline import ANSWERED, FAILED, Visit
 from .identities import SameIdentity, identities
 from .members import BoardResult, Failure
-from .order import Order
+from .order import RoundRequest
 
 
 class LinkedBoard:
@@ -126,7 +126,7 @@ class LinkedBoards:
                 found.append(str(wear(line.connected())))
         return list(dict.fromkeys(found))
 
-    def round(self, order: Order, boards: Sequence[int]) -> Iterator[BoardResult | Failure]:
+    def round(self, order: RoundRequest, boards: Sequence[int]) -> Iterator[BoardResult | Failure]:
         """See Members. The round begins at once; answers are returned as they come."""
         self._visits = {}
         pool = ThreadPoolExecutor(max(len(boards), 1))
@@ -144,7 +144,7 @@ class LinkedBoards:
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def _one(self, order: Order, k: int) -> BoardResult | Failure:
+    def _one(self, order: RoundRequest, k: int) -> BoardResult | Failure:
         begin = monotonic()
         answer = self._with_another_try(order, k)
         state = FAILED if isinstance(answer, Failure) else ANSWERED
@@ -152,7 +152,7 @@ class LinkedBoards:
         self._visits[k] = Visit(k, kind, state, 0.0, 0.0, monotonic() - begin, 0.0)
         return answer
 
-    def _with_another_try(self, order: Order, k: int) -> BoardResult | Failure:
+    def _with_another_try(self, order: RoundRequest, k: int) -> BoardResult | Failure:
         """A board whose connection breaks, as when the board restarts, is connected again and goes on with the round;
         at the third break the board fails."""
         line, settings, tries = self.lines[k - self.first], order.settings, 3

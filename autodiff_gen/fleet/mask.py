@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from ..codegen.program import Program
 from ..codegen.shared_part import shared_part
-from ..device.differences import Mask
+from ..device.differences import ClipAndNoise
 from ..errors import DataError
 
 
-def mask_of(program: Program, clip: float | None, noise: float, local_buffers: bool) -> Mask | None:
+def clip_and_noise_of(
+    program: Program, clip: float | None, noise: float, local_buffers: bool
+) -> ClipAndNoise | None:
     """How boards mask their differences; None without clipping. Raises DataError for noise without clipping, and for
     noise on running statistics."""
     if noise and not clip:
@@ -18,4 +20,4 @@ def mask_of(program: Program, clip: float | None, noise: float, local_buffers: b
             "--noise: the model has running statistics, which noise would spoil, as variances may become negative: "
             "add --local-buffers, so that they stay on the boards"
         )
-    return Mask(clip, noise) if clip else None
+    return ClipAndNoise(clip, noise) if clip else None

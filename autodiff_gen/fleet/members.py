@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..device.rounds import Evaluation, LocalTraining
-from .order import Order
+from .order import RoundRequest
 
 Vector = NDArray[np.float32]
 
@@ -46,6 +46,6 @@ class Members(Protocol):
 
     def __len__(self) -> int: ...
 
-    def round(self, order: Order, boards: Sequence[int]) -> Iterator[BoardResult | Failure]:
+    def round(self, order: RoundRequest, boards: Sequence[int]) -> Iterator[BoardResult | Failure]:
         """The round on some of them, in ascending order; the answers come in any order."""
         ...

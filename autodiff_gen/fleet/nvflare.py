@@ -26,7 +26,7 @@ import numpy as np
 from ..codegen.program import Program, Slot
 from ..device.rounds import by_name, shared_slots
 from ..errors import DataError, counted, shortened
-from .average import Mean
+from .average import WeightedMean
 from .members import Failure, Members
 from .order import RoundSettings
 from .rounds import Heard, Weights, answers
@@ -44,7 +44,7 @@ class Task:
     that did not take the report."""
 
     number: int
-    mean: Mean
+    mean: WeightedMean
     failures: Sequence[Failure]
     seconds: float
     rejection: str = ""
@@ -113,7 +113,7 @@ class EtaDevice:
     def _do(self, task: Mapping[str, Any], cookie: Any, heard: Heard) -> Task:
         begin = time.monotonic()
         number = _version(cookie, task)
-        mean, failures = Mean(), list[Failure]()
+        mean, failures = WeightedMean(), list[Failure]()
         boards = range(sum(map(len, self._members)))
         weights = _weights(task)
         slots = shared_slots(self._program, self._settings.local_buffers)
@@ -183,7 +183,7 @@ class EtaDevice:
         return {**reply, "status": reply.get("status") or f"HTTP {code}"} if code else reply
 
 
-def _result(mean: Mean, slots: Sequence[Slot]) -> dict[str, Any]:
+def _result(mean: WeightedMean, slots: Sequence[Slot]) -> dict[str, Any]:
     """The report of a task."""
     if not mean.boards:
         return {"status": "ERROR", "result": {}}

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..device.differences import F32, Mask
+from ..device.differences import F32, ClipAndNoise
 from ..device.rounds import LocalWork
 
 
@@ -29,7 +29,7 @@ class RoundSettings:
     per_round: int = 0
     encoding: str = F32
     local_buffers: bool = False
-    mask: Mask | None = None
+    mask: ClipAndNoise | None = None
     evaluate: bool = False
 
     def sample_seed(self, number: int, board: int) -> int:
@@ -49,7 +49,7 @@ class RoundSettings:
 
 
 @dataclass(frozen=True)
-class Order:
+class RoundRequest:
     """Round `number`, which begins with these weights by name."""
 
     number: int

@@ -11,10 +11,10 @@ from typing import Any
 from ..codegen.program import Slot
 from ..device.rounds import by_name
 from ..errors import DataError
-from .average import Mean
+from .average import WeightedMean
 from .counts import Counts
 from .members import BoardResult, Failure, Members
-from .order import Order, RoundSettings
+from .order import RoundRequest, RoundSettings
 from .rounded import rounded
 
 Weights = dict[str, Any]
@@ -46,7 +46,7 @@ def run_round(
 ) -> RoundResult:
     """One round. `heard` is called for each board. Raises DataError if no board answers with a difference."""
     begin = time.monotonic()
-    mean, failures = Mean(), list[Failure]()
+    mean, failures = WeightedMean(), list[Failure]()
     chosen = settings.chosen(number, sum(map(len, members)))
     for answer in answers(members, slots, settings, number, weights, chosen, heard):
         if isinstance(answer, Failure):
@@ -62,7 +62,7 @@ def run_round(
     )
 
 
-def moved(slots: Sequence[Slot], weights: Mapping[str, Any], mean: Mean) -> Weights:
+def moved(slots: Sequence[Slot], weights: Mapping[str, Any], mean: WeightedMean) -> Weights:
     """The weights plus the mean difference; integer weights become floats."""
     step = by_name(slots, mean.delta)
     return {name: array + step[name] if name in step else array for name, array in weights.items()}
@@ -86,7 +86,7 @@ def answers(
 ) -> Iterator[BoardResult | Failure]:
     """The answers of some boards to a round, in the order of the boards. `heard` is called as answers come. A server's
     weights may be floats where boards have integers."""
-    order = Order(number, rounded(slots, weights, settings.seed, number), settings)
+    order = RoundRequest(number, rounded(slots, weights, settings.seed, number), settings)
     parts = [[k for k in boards if g.first <= k < g.first + len(g)] for g in members]
     # All groups begin before the first answer is awaited.
     begun = [(g.round(order, own), own) for g, own in zip(members, parts, strict=True) if own]

@@ -17,7 +17,7 @@ from ..device.errors import LinkError
 from ..device.gradients import GradientRank
 from ..device.inputs import position
 from ..device.session import Session
-from ..device.training import Plan, Record, learning_rate, noting_interrupts
+from ..device.training import BatchPlan, Record, learning_rate, noting_interrupts
 from ..errors import AutodiffError, DataError, counted
 from ..progress import doing
 from .folder import held
@@ -128,14 +128,14 @@ class _Run:
     def _sizes(self) -> range:
         return step_sizes(self.program, "accumulate")
 
-    def _plan(self) -> tuple[Plan, int]:
+    def _plan(self) -> tuple[BatchPlan, int]:
         """The samples of each step, and the number of steps."""
         args, sizes, samples, ranks = self.args, self._sizes(), len(self.data), self.fleet.boards
         n = args.batch or sizes[-1]
         check_batch(sizes, n, adds_up=True)
         if ranks * sizes[0] > samples:
             raise DataError(f"{ranks:,} boards for {samples:,} samples: each needs {sizes[0]} at least")
-        plan = Plan(samples, min(n * ranks, samples), args.epochs or 1, args.seed, sizes[0])
+        plan = BatchPlan(samples, min(n * ranks, samples), args.epochs or 1, args.seed, sizes[0])
         if not args.steps:
             return plan, plan.steps
         return replace(plan, epochs=-(-args.steps // plan.per_epoch)), args.steps

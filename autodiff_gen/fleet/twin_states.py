@@ -13,7 +13,7 @@ from ..owned_files import write_file
 from ..reading.npz import npz_of, read_npz
 from .folder import numbered, remove
 from .members import BoardResult, Failure, Members
-from .order import Order
+from .order import RoundRequest
 from .twins import Twins
 from .virtual import VirtualTime
 
@@ -45,7 +45,7 @@ class StoredTwins:
     def __len__(self) -> int:
         return len(self._group)
 
-    def round(self, order: Order, boards: Sequence[int]) -> Iterator[BoardResult | Failure]:
+    def round(self, order: RoundRequest, boards: Sequence[int]) -> Iterator[BoardResult | Failure]:
         """See Members."""
         twins, number = _twins_of(self._group), order.number
         if not self._are_loaded:
@@ -100,7 +100,7 @@ def _load(folder: Path, twins: Twins, number: int) -> bool:
         or boards.dtype != np.int64
         or states.dtype != np.uint8
         or boards.ndim != 1
-        or states.shape != (len(boards), twins.kept_bytes)
+        or states.shape != (len(boards), twins.local_state_bytes)
     ):
         raise DataError(
             f"{path}: has no states of twins of this model: remove it, or begin anew with --fresh"

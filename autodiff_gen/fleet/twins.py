@@ -30,7 +30,7 @@ from ..targets import installation
 from .entropy import ENTROPY_BYTES
 from .members import BoardResult, Failure
 from .noise_seeds import NoiseSeeds, noise_seeds
-from .order import Order
+from .order import RoundRequest
 
 _RUNTIME = ("round", "round_shared", "round_delta", "round_samples", "noise", "gradients")
 _NEEDED = ("link_model", "store", "store_records", "store_notes", "samples", "console", "format")  # by these
@@ -122,7 +122,7 @@ class Twins:
         return sample_count(self._sets[k])
 
     @property
-    def kept_bytes(self) -> int:
+    def local_state_bytes(self) -> int:
         """The bytes of a board's states that are not parameters."""
         return sum(end - begin for begin, end in self._own)
 
@@ -147,7 +147,7 @@ class Twins:
         """The sample at place i of an epoch of a board with this number of samples."""
         return int(self._library.ag_round_sample(i, samples, seed, epoch))
 
-    def round(self, order: Order, boards: Sequence[int]) -> Iterator[BoardResult | Failure]:
+    def round(self, order: RoundRequest, boards: Sequence[int]) -> Iterator[BoardResult | Failure]:
         """See Members."""
         settings, local_buffers = order.settings, order.settings.local_buffers
         how, elements = Encoding.of(settings.encoding), sum(r.count for r in self._own_runs(local_buffers))

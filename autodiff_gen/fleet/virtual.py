@@ -19,7 +19,7 @@ from ..device.differences import Encoding
 from ..report.timeline import ANSWERED, FAILED, LATE, VANISHED, Visit
 from .conditions import Conditions, Profile
 from .members import BoardResult, Failure
-from .order import Order
+from .order import RoundRequest
 from .twins import Twins
 
 AROUND = 18  # bytes of a frame around its data: address, header, checksum, ends
@@ -42,7 +42,7 @@ class VirtualTime:
     def __len__(self) -> int:
         return len(self.twins)
 
-    def round(self, order: Order, boards: Sequence[int]) -> Iterator[BoardResult | Failure]:
+    def round(self, order: RoundRequest, boards: Sequence[int]) -> Iterator[BoardResult | Failure]:
         chosen = set(boards)
         plans = {visit.board: visit for visit in self._plans(order) if visit.board in chosen}
         failed = set()
@@ -65,7 +65,7 @@ class VirtualTime:
         self.seconds = deadline if deadline is not None and missing else longest
         self.visits = [v.cut(self.seconds) if v.seconds > self.seconds else v for v in visits.values()]
 
-    def _plans(self, order: Order) -> Iterator[Visit]:
+    def _plans(self, order: RoundRequest) -> Iterator[Visit]:
         """The visit of each board if no deadline cuts it."""
         rng = np.random.default_rng((self._seed, order.number, 0x71AE))
         boards = len(self)

@@ -22,7 +22,7 @@ from ..kernels import registry
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_query
 from ..lowering.c.c_syntax import shown
-from ..lowering.plan import EntryPlan, Placed
+from ..lowering.plan import EntryPlan, PlacedBuffer
 from ..lowering.plan_search import lower
 from ..passes.context import Context
 from ..targets.installation import __version__
@@ -94,7 +94,7 @@ class BufferBody(EntryBody):
         super().__init__(plan, args, {k: p.at for k, p in outputs.items()}, slots, constants)
         self.scope.taken.add("buf")
 
-    def _point(self, name: str, type: Type, buffer: Placed, note: str, step: int) -> c.Expr:
+    def _point(self, name: str, type: Type, buffer: PlacedBuffer, note: str, step: int) -> c.Expr:
         # Integers are stored after the floats, so that no byte is used as both.
         pool = self.plan.plans["float"].peak if buffer.pool == "int" else 0
         place = self.buffer.add(name, type, self.buffer.kept + (pool + buffer.offset) // 4, note)

@@ -19,7 +19,7 @@ from .arguments import TensorLike, as_value, shape_error
 from .index_limits import from_end, index_source, is_below_batch
 from .indexing import gather, pick
 from .shapes import broadcast_to, reshape, squeeze
-from .slicing import cut_batch, extent_of, whole
+from .slicing import extent_of, slice_batch_axis, whole
 
 __all__ = ["getitem"]
 
@@ -75,7 +75,7 @@ def _cut_batch(name: str, x: Value, keys: list[Any]) -> tuple[Value, list[Any]]:
             start, stop = 0 if k.start is None else k.start, d if k.stop is None else k.stop
             if isinstance(stop, Dim):
                 first = start.coef if isinstance(start, Dim) else 0
-                x = cut_batch(name, x, axis, start, Dim(stop.coef - first, d.cap))
+                x = slice_batch_axis(name, x, axis, start, Dim(stop.coef - first, d.cap))
                 k = slice(None)
         left.append(k)
         axis += k is not None

@@ -26,7 +26,7 @@ def one_line(given: Any) -> str:
     return " ".join(repr(given).split())
 
 
-def is_whole(number: Any) -> bool:
+def is_integer(number: Any) -> bool:
     return isinstance(number, int) and not isinstance(number, bool)
 
 
@@ -35,7 +35,7 @@ def quantization_of(name: str, scale: Any, zero_point: Any) -> Quantization:
     scale, zero_point = plain(scale), plain(zero_point)
     if not isinstance(scale, int | float) or isinstance(scale, bool):
         raise ShapeError(f"{name}: scale={one_line(scale)} must be a number")
-    if not is_whole(zero_point):
+    if not is_integer(zero_point):
         raise ShapeError(f"{name}: zero_point={one_line(zero_point)} must be an integer")
     return _checked(name, (float(scale),), zero_point, None)
 
@@ -45,7 +45,7 @@ def weight_arrays(name: str, values: Any, scales: Any, axis: int) -> tuple[Any, 
     array = array_of(values)
     if array.dtype != np.int8 or array.ndim == 0:
         raise ShapeError(f"{name}: the values must be int8, not {array.dtype}{list(array.shape)}")
-    if not is_whole(plain(axis)) or not -array.ndim <= axis < array.ndim:
+    if not is_integer(plain(axis)) or not -array.ndim <= axis < array.ndim:
         raise ShapeError(f"{name}: the values have no axis {axis!r}, only {array.ndim}")
     return array, weight_quantization(name, scales, axis % array.ndim, array.shape[axis])
 
@@ -88,7 +88,7 @@ def quantized_operand(name: str, v: Value, axis: int | None = None) -> Quantizat
 
 
 def check_limits(name: str, low: Any, high: Any) -> None:
-    if not (is_whole(plain(low)) and is_whole(plain(high)) and LOW <= low < high <= HIGH):
+    if not (is_integer(plain(low)) and is_integer(plain(high)) and LOW <= low < high <= HIGH):
         raise ShapeError(
             f"{name}: the limits {one_line(low)} and {one_line(high)} must be integers that ascend between {LOW} and "
             f"{HIGH}"

@@ -48,7 +48,7 @@ def in_groups(name: str, x: Value, axis: int) -> Value:
     return groups_of_batch(reshape(x, x.shape[axis:]), d.coef)
 
 
-def cut_batch(name: str, x: Value, axis: int, start: Size, size: Size) -> Value:
+def slice_batch_axis(name: str, x: Value, axis: int, start: Size, size: Size) -> Value:
     """`size` elements along an axis that follows the batch, starting at `start`; both are multiples of the batch n."""
     d = x.shape[axis]
     assert isinstance(d, Dim)
@@ -76,7 +76,7 @@ def narrow(input: TensorLike, dim: int, start: int, length: int) -> Value:
     x = as_value(input)
     axis = axis_of("narrow", x, dim)
     if isinstance(x.shape[axis], Dim):
-        return cut_batch("narrow", x, axis, start, length)
+        return slice_batch_axis("narrow", x, axis, start, length)
     d = extent_of("narrow", x, axis)
     first, size = whole("narrow", x, "start", start), whole("narrow", x, "length", length)
     if not (-d <= first < d and size >= 1 and first % d + size <= d):
@@ -122,7 +122,7 @@ def _split_batch(x: Value, axis: int, given: Any) -> list[Value]:
     for size in sizes:
         if start == d:
             break
-        parts.append(cut_batch("split", x, axis, start, size))
+        parts.append(slice_batch_axis("split", x, axis, start, size))
         start = size if start == 0 else start + size
     if start != d:
         raise shape_error("split", [x], f"the sections {sizes} must add up to {d}")

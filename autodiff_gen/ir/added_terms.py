@@ -1,10 +1,10 @@
-"""Terms that kernels add to memory, y = (+ or -) alpha term + beta old: `Added` in op_forms.py."""
+"""Terms that kernels add to memory, y = (+ or -) alpha term + beta old: `AddedToMemory` in op_forms.py."""
 
 from __future__ import annotations
 
 from .build import apply, constant, with_shape
 from .node import OPS, Node, Op, Value, in_form, inferred
-from .op_forms import Added
+from .op_forms import AddedToMemory
 from .op_kinds import Contraction
 
 
@@ -12,7 +12,7 @@ def adding_op(node: Node) -> Op | None:
     """The op that adds a node's result to memory, if there is one; kernels add matrices, but no stacks of matrices."""
     if isinstance(node.op.lower, Contraction) and node.results[0].ndim != 2:
         return None
-    return in_form(node.op, Added)
+    return in_form(node.op, AddedToMemory)
 
 
 def added(
@@ -30,7 +30,7 @@ def added(
 def added_operands(node: Node) -> range:
     """Which operands of a node that adds to memory are the old value and alpha; none of other nodes."""
     count = len(node.operands)
-    return range(count - 2, count) if isinstance(node.op.form, Added) else range(0)
+    return range(count - 2, count) if isinstance(node.op.form, AddedToMemory) else range(0)
 
 
 def added_to(node: Node) -> Value | None:
@@ -41,7 +41,7 @@ def added_to(node: Node) -> Value | None:
 def added_term(node: Node) -> Node:
     """The node of the term that a node adds to memory; the node itself for other nodes."""
     form = node.op.form
-    if not isinstance(form, Added) or not form.of:
+    if not isinstance(form, AddedToMemory) or not form.of:
         return node
     operands = node.operands[:-2]
     attrs = {k: a for k, a in node.attrs.items() if k not in ("beta", "negate")}
@@ -52,7 +52,7 @@ def added_term(node: Node) -> Node:
 def with_term(node: Node, term: Value) -> Value:
     """The result of a node that adds to memory, with this term; the term itself for other nodes."""
     form = node.op.form
-    if not isinstance(form, Added) or not form.of:
+    if not isinstance(form, AddedToMemory) or not form.of:
         return term
     old, alpha = node.operands[-2:]
     kept = old if node.attrs["beta"] == 1 else apply("mul", old, node.attrs["beta"])

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias
 
 from ..errors import GraphError, ShapeError
-from .op_forms import Composed, Form
+from .op_forms import Form, TwoOpsInOne
 from .op_kinds import Assemble, Attrs, Leaf, Lowering, View
 from .origin import Origin, current
 from .types import Shape, Type, planned
@@ -139,14 +139,14 @@ _FORMS: dict[tuple[str, type[Form]], list[Op]] = {}
 
 
 def register(op: Op) -> Op:
-    """Add a record to the registry. Raises ValueError for a name, or a form of an op other than Composed, that is
+    """Add a record to the registry. Raises ValueError for a name, or a form of an op other than TwoOpsInOne, that is
     registered twice: our mistake."""
     if op.name in OPS:
         raise ValueError(f"op {op.name!r} is registered twice")
     OPS[op.name] = op
     if op.form is not None:
         found = _FORMS.setdefault((op.form.of, type(op.form)), [])
-        if found and op.form.of and not isinstance(op.form, Composed):
+        if found and op.form.of and not isinstance(op.form, TwoOpsInOne):
             raise ValueError(f"{found[0].name!r} and {op.name!r} are the same form of op {op.form.of!r}")
         found.append(op)
     return op

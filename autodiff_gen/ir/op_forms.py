@@ -18,14 +18,14 @@ class Form:
 
 
 @dataclass(frozen=True)
-class Added(Form):
+class AddedToMemory(Form):
     """Added to memory: y = (+ or -) alpha term + beta old, where `of` computes the term; without `of` it is operand 0.
     The last two operands are the old value, whose memory the result reuses, and alpha; `beta` and `negate` are
     attributes."""
 
 
 @dataclass(frozen=True)
-class Finished(Form):
+class WithEpilogue(Form):
     """Followed by an epilogue (ops/products/epilogue.py), whose operands follow the operands of `of`."""
 
 
@@ -44,12 +44,12 @@ class ByRows(Form):
 
 
 @dataclass(frozen=True)
-class First(Form):
+class FirstResultOnly(Form):
     """The first result only, for when nothing reads the others."""
 
 
 @dataclass(frozen=True)
-class Composed(Form):
+class TwoOpsInOne(Form):
     """Two ops in one call: operand `operand` of `of` is the first result of op `inner`. The op has the operands of
     `of`, with the operands of `inner` in place of that one. If it is `biased`, its last operand is a number for each
     channel, added to the result of `inner`. joined: (attributes of inner, of `of`) -> the op's attributes, or None

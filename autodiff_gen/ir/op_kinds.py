@@ -174,7 +174,7 @@ class KernelOp:
     choose: (layouts of the operands, result types, attributes) -> which call. Results are dense.
     macs: the multiply-accumulates of a call with a full batch.
     strided: the operands that may be any view; all others have been made dense, from an offset on. Numbers that are
-    added to memory are passed by value (`Added` in op_forms.py).
+    added to memory are passed by value (`AddedToMemory` in op_forms.py).
     summed: the results are sums of products of these operands, each a different operand. The terms are at most
     as many as the elements of the last of these operands along all axes but its last.
     tile: (a range of the first result, shapes of the operands, attributes) -> how the op computes that part of it, None

@@ -67,7 +67,7 @@ class Origin:
     result_of: FunctionCall | None = None
 
 
-def is_late(origin: Origin) -> bool:
+def is_after_loss(origin: Origin) -> bool:
     """Whether a node belongs to the backward pass or to an update."""
     return origin.phase in (BACKWARD, UPDATE)
 

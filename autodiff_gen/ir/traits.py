@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .node import CONST, Node, Op, Value, in_form
-from .op_forms import ByRows, Finished
+from .op_forms import ByRows, WithEpilogue
 from .op_kinds import (
     Assemble,
     Contraction,
@@ -61,7 +61,7 @@ def in_one_call(node: Node, operands: tuple[Value, ...]) -> Value:
 
 def has_epilogue(node: Node) -> bool:
     """Whether the kernel of a node computes an epilogue too."""
-    return isinstance(node.op.form, Finished)
+    return isinstance(node.op.form, WithEpilogue)
 
 
 def is_expensive(node: Node) -> bool:

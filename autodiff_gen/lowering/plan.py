@@ -22,7 +22,7 @@ from .loops.statements import Statements
 
 
 @dataclass(eq=False)
-class Placed:
+class PlacedBuffer:
     """A buffer of the arena: the values that are stored in it one after the other, its steps, and its offset in
     bytes.
     """
@@ -35,10 +35,10 @@ class Placed:
     pool: str  # "float" or "int"
     offset: int = -1
     arena: str = ""  # the region whose arena it is in; empty: the arena of its pool, in the main region
-    over: Placed | None = None  # the larger buffer at its offset, whose last step writes this one
+    over: PlacedBuffer | None = None  # the larger buffer at its offset, whose last step writes this one
 
     @property
-    def root(self) -> Placed:
+    def root(self) -> PlacedBuffer:
         """The largest of the buffers at its offset."""
         return self if self.over is None else self.over.root
 
@@ -79,7 +79,7 @@ class EntryPlan:
     steps: list[PlannedStep]
     states: dict[Value, State]  # values that are stored in a state: old values and new ones
     outputs: dict[Value, str]  # values that are stored in the caller's memory
-    placed: list[Placed]
+    placed: list[PlacedBuffer]
     plans: Mapping[str, ArenaPlan]  # by pool; arenas in further regions of memory by the name of the region
     copies: list[str]  # states whose old value is copied
     work: Work | None = None  # where a RAM budget or a cache may change it
@@ -121,9 +121,9 @@ class EntryPlan:
                 yield from part.plan.all_plans()
 
 
-def place_members(members: Sequence[Placed], alignment: int) -> ArenaPlan:
+def place_members(members: Sequence[PlacedBuffer], alignment: int) -> ArenaPlan:
     """Give the buffers of an arena their offsets."""
-    parts: dict[Placed, list[tuple[int, int, int]]] = {}
+    parts: dict[PlacedBuffer, list[tuple[int, int, int]]] = {}
     for b in members:
         parts.setdefault(b.root, []).append((b.bytes, b.start, b.end))
     key = {b: i for i, b in enumerate(parts)}

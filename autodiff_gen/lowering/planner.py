@@ -32,8 +32,8 @@ from ..passes.loops.nesting import Scratch
 from ..passes.loops.shared_nests import nest_of, own_values, region_of_nest
 from .control_flow import plan_regions
 from .loops.statements import Statements
-from .loops.uses import Uses
-from .plan import EntryPlan, Placed, PlannedStep, place_members
+from .loops.uses import NestAccesses
+from .plan import EntryPlan, PlacedBuffer, PlannedStep, place_members
 from .step_order import liveness_of_plan, reusable, scratch_of, uses_of
 
 LowerRegion: TypeAlias = Callable[[Graph, int], EntryPlan]
@@ -123,7 +123,7 @@ def _updated_in_place(graph: Graph, node: Node, context: Context) -> list[tuple[
     ]
 
 
-def _may_share(uses: Uses, operand: Value, param: Value, result: Value) -> bool:
+def _may_share(uses: NestAccesses, operand: Value, param: Value, result: Value) -> bool:
     at, whole = layout(operand), stored(result)
     if at is None:
         return uses.read_first(param, result)
@@ -195,7 +195,7 @@ def _homes(graph: Graph) -> tuple[dict[Value, State], dict[Value, str]]:
     return states, {v.base: name for name, v in graph.outputs.items()}
 
 
-def lifetimes(plan: EntryPlan, context: Context) -> list[Placed]:
+def lifetimes(plan: EntryPlan, context: Context) -> list[PlacedBuffer]:
     """Buffers with lifetimes; a result reuses the buffer of an operand that dies in its step, or of another result of
     the step that no later step reads, where the loops allow it.
     """
@@ -204,8 +204,8 @@ def lifetimes(plan: EntryPlan, context: Context) -> list[Placed]:
     for s in steps:
         for v in s.node.operands:
             last[v.base] = s.number
-    holder: dict[Value, Placed] = {}
-    placed: list[Placed] = []
+    holder: dict[Value, PlacedBuffer] = {}
+    placed: list[PlacedBuffer] = []
     for s in steps:
         candidates, old = reusable(s, context), added_to(s.node)
         for r in s.node.results:
@@ -222,14 +222,16 @@ def lifetimes(plan: EntryPlan, context: Context) -> list[Placed]:
             if free:
                 reused = free[0]
                 if r.type.bytes < reused.bytes:
-                    holder[r] = Placed([r], None, r.type.bytes, s.number + 1, end, reused.pool, over=reused)
+                    holder[r] = PlacedBuffer(
+                        [r], None, r.type.bytes, s.number + 1, end, reused.pool, over=reused
+                    )
                     placed.append(holder[r])
                     continue
                 reused.values.append(r)
                 reused.end = end
                 holder[r] = reused
                 continue
-            holder[r] = Placed([r], None, r.type.bytes, s.number, end, pool_of(r))
+            holder[r] = PlacedBuffer([r], None, r.type.bytes, s.number, end, pool_of(r))
             placed.append(holder[r])
         placed += scratch_of(s)
     return placed

@@ -11,8 +11,8 @@ from ..ir.types import planned_size
 from ..ir.views import is_stored_as, lengths
 from ..passes.context import Context
 from .loops.statements import Statements
-from .loops.uses import Uses
-from .plan import EntryPlan, Placed, PlannedStep
+from .loops.uses import NestAccesses
+from .plan import EntryPlan, PlacedBuffer, PlannedStep
 
 
 def liveness_of_plan(plan: EntryPlan, context: Context) -> Liveness:
@@ -36,21 +36,23 @@ def computing(step: PlannedStep) -> list[Node]:
     return [n for n in step.node.regions[0].nodes if n.operands and not isinstance(n.op.lower, View)]
 
 
-def uses_of(statements: Statements, context: Context) -> Uses:
-    return context.analysis((Uses, statements), lambda: Uses(statements))
+def uses_of(statements: Statements, context: Context) -> NestAccesses:
+    return context.analysis((NestAccesses, statements), lambda: NestAccesses(statements))
 
 
-def scratch_of(step: PlannedStep) -> list[Placed]:
+def scratch_of(step: PlannedStep) -> list[PlacedBuffer]:
     """The memory that a step needs while it runs: scratch of a loop nest, the arenas of its regions."""
     out = []
     for v, s in step.scratch.items():
         out.append(
-            Placed([v], step, planned_size(s.shape) * s.dtype.size, step.number, step.number, pool_of(v))
+            PlacedBuffer(
+                [v], step, planned_size(s.shape) * s.dtype.size, step.number, step.number, pool_of(v)
+            )
         )
     if step.inner is not None:
         for pool in ("float", "int"):
             size = max(part.plan.plans[pool].peak for part in step.inner.parts)
-            out += [Placed([], step, size, step.number, step.number, pool)] if size else []
+            out += [PlacedBuffer([], step, size, step.number, step.number, pool)] if size else []
     return out
 
 

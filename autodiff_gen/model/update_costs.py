@@ -16,7 +16,7 @@ from ..ir.graph import Graph, State
 from ..ir.module import IRModule
 from ..ir.node import Node, Value, base
 from ..ir.op_kinds import Elementwise, Leaf, Pick, View
-from ..ir.origin import is_late
+from ..ir.origin import is_after_loss
 from ..ir.traits import is_free
 from ..kernels.registry import Backends
 from ..lowering.pipeline import SIMPLIFY, run
@@ -89,7 +89,7 @@ def _late_nodes(v: Value) -> list[Node]:
     pending, found = [v.node], dict[Node, None]()
     while pending:
         n = pending.pop()
-        if n not in found and is_late(n.origin):
+        if n not in found and is_after_loss(n.origin):
             found[n] = None
             pending += [u.node for u in n.operands]
     return list(found)
@@ -100,7 +100,7 @@ def _working(node: Node) -> int:
     operation."""
     if isinstance(node.op.lower, Elementwise | Pick | View):
         return 0
-    values = {base(v) for v in (*node.operands, *node.results) if is_late(base(v).node.origin)}
+    values = {base(v) for v in (*node.operands, *node.results) if is_after_loss(base(v).node.origin)}
     return sum(v.type.bytes for v in values)
 
 
@@ -108,7 +108,7 @@ def _kept(node: Node) -> list[tuple[Value, bool]]:
     """The stored values of the forward pass that a node of the backward pass needs, each with whether the node needs
     only a mask of it."""
     is_mask = isinstance(node.op.lower, Elementwise) and node.results[0].type.dtype.kind == "b"
-    early = [u for u in node.operands if not is_late(u.node.origin)]
+    early = [u for u in node.operands if not is_after_loss(u.node.origin)]
     return [(v, is_mask) for v in _sources(early)]
 
 

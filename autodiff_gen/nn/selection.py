@@ -11,7 +11,7 @@ from .parameter import Parameter
 
 
 @dataclass
-class Selection:
+class TrainedSelection:
     """channels: name of a parameter that trains -> the channels that train (None: all channels); None instead of the
     mapping: all parameters train. reached: the names of the parameters to which the choice was applied."""
 
@@ -26,13 +26,13 @@ class Selection:
         self.reached.add(name)
 
 
-current: list[Selection] = []  # the innermost last
+current: list[TrainedSelection] = []  # the innermost last
 
 
 @contextmanager
-def training_only(channels: Mapping[str, Channels | None] | None) -> Iterator[Selection]:
+def training_only(channels: Mapping[str, Channels | None] | None) -> Iterator[TrainedSelection]:
     """Networks that are called in the block train only these parameters."""
-    current.append(Selection(channels))
+    current.append(TrainedSelection(channels))
     try:
         yield current[-1]
     finally:

@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import ShapeError
 from ..ir.kernel_call import Factor, KernelCall, Scalar
 from ..ir.node import Op, define
-from ..ir.op_forms import Added
+from ..ir.op_forms import AddedToMemory
 from ..ir.op_kinds import Attrs, KernelOp
 from ..ir.strides import Strided
 from ..ir.types import Shape, Type
@@ -49,7 +49,7 @@ def register_added(name: str, op: Op) -> Op:
     lower = op.lower
     if isinstance(lower, KernelOp):
         lower = KernelOp(choose, lower.macs, lower.strided, lower.summed)
-    return define(name, infer, ref, None, lower, form=Added(op.name), windows=windows)
+    return define(name, infer, ref, None, lower, form=AddedToMemory(op.name), windows=windows)
 
 
 def factors_of(alpha: int, attrs: Attrs) -> dict[str, Factor]:

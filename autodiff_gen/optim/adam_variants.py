@@ -10,7 +10,7 @@ from ..functional import torch_lacks
 from ..ir.graph import State
 from ..ir.names import with_role
 from ..ir.node import Value
-from .optimizer import Optimizer, Step, arguments, number
+from .optimizer import Optimizer, Step, arguments, checked_number
 from .rules import Adam, AdamW, bias_correction, numbers
 
 __all__ = ["Adadelta", "Adamax", "NAdam", "RAdam"]
@@ -55,7 +55,7 @@ class NAdam(_Decaying):
 
     def checked(self, options: dict[str, Any]) -> dict[str, Any]:
         o = super().checked(options)
-        return {**o, "momentum_decay": number("NAdam", "momentum_decay", o["momentum_decay"])}
+        return {**o, "momentum_decay": checked_number("NAdam", "momentum_decay", o["momentum_decay"])}
 
     def _change(self, step: Step, parameter: State, g: Value) -> Value:
         o, t = step.options, step.clock.now
@@ -184,7 +184,7 @@ class Adadelta(Optimizer):
     def checked(self, options: dict[str, Any]) -> dict[str, Any]:
         return {
             **numbers("Adadelta", options, "lr", "eps", "weight_decay"),
-            "rho": number("Adadelta", "rho", options["rho"], 1.0),
+            "rho": checked_number("Adadelta", "rho", options["rho"], 1.0),
         }
 
     def rule(self, step: Step, parameter: State, w: Value, g: Value) -> Value:

@@ -9,7 +9,7 @@ from .. import functional as F
 from ..errors import ModelError
 from ..functional import torch_lacks
 from ..ir.node import Value
-from .schedule import LRScheduler, as_scalar, count, number, powers
+from .schedule import LRScheduler, as_scalar, checked_float, count, powers
 
 LAST_STEP = 1 << 24  # the step count saturates here
 
@@ -47,15 +47,15 @@ class OneCycleLR(LRScheduler):
                 "OneCycleLR: steps_per_epoch", steps_per_epoch
             )
         total = count("OneCycleLR: total_steps", total_steps)
-        share = number("OneCycleLR: pct_start", pct_start, high=1.0)
+        share = checked_float("OneCycleLR: pct_start", pct_start, high=1.0)
         if anneal_strategy not in ("cos", "linear"):
             raise ModelError(f'OneCycleLR: anneal_strategy={anneal_strategy!r}; known: "cos", "linear"')
         self.anneal_strategy, self.cycle_momentum = anneal_strategy, cycle_momentum
-        top = number("OneCycleLR: max_lr", max_lr)
-        start = top / number("OneCycleLR: div_factor", div_factor, open=True)
-        end = start / number("OneCycleLR: final_div_factor", final_div_factor, open=True)
+        top = checked_float("OneCycleLR: max_lr", max_lr)
+        start = top / checked_float("OneCycleLR: div_factor", div_factor, open=True)
+        end = start / checked_float("OneCycleLR: final_div_factor", final_div_factor, open=True)
         low, high = (
-            number(f"OneCycleLR: {name}", v, high=1.0)
+            checked_float(f"OneCycleLR: {name}", v, high=1.0)
             for name, v in (("base_momentum", base_momentum), ("max_momentum", max_momentum))
         )
         # self.phases: the last step, and the rate and the momentum at it.
@@ -121,14 +121,14 @@ class CyclicLR(LRScheduler):
     ) -> None:
         if mode not in ("triangular", "triangular2", "exp_range"):
             raise ModelError(f'CyclicLR: mode={mode!r}; known: "triangular", "triangular2", "exp_range"')
-        self.rates = number("CyclicLR: base_lr", base_lr), number("CyclicLR: max_lr", max_lr)
+        self.rates = checked_float("CyclicLR: base_lr", base_lr), checked_float("CyclicLR: max_lr", max_lr)
         self.up = count("CyclicLR: step_size_up", step_size_up)
         self.down = self.up if step_size_down is None else count("CyclicLR: step_size_down", step_size_down)
         self.mode, self.cycle_momentum = mode, cycle_momentum
-        self.gamma = number("CyclicLR: gamma", gamma, open=True)
+        self.gamma = checked_float("CyclicLR: gamma", gamma, open=True)
         self.momenta = (
-            number("CyclicLR: max_momentum", max_momentum, high=1.0),
-            number("CyclicLR: base_momentum", base_momentum, high=1.0),
+            checked_float("CyclicLR: max_momentum", max_momentum, high=1.0),
+            checked_float("CyclicLR: base_momentum", base_momentum, high=1.0),
         )
 
     def rate(self, base: float, t: Value) -> Value:
@@ -158,7 +158,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     def __init__(self, T_0: int, T_mult: int = 1, eta_min: float = 0.0) -> None:
         self.T_0 = count("CosineAnnealingWarmRestarts: T_0", T_0)
         self.T_mult = count("CosineAnnealingWarmRestarts: T_mult", T_mult)
-        self.eta_min = number("CosineAnnealingWarmRestarts: eta_min", eta_min)
+        self.eta_min = checked_float("CosineAnnealingWarmRestarts: eta_min", eta_min)
 
     def rate(self, base: float, t: Value) -> Value:
         start: Any = 0.0

@@ -20,7 +20,7 @@ from .cyclic_schedules import CosineAnnealingWarmRestarts as CosineAnnealingWarm
 from .cyclic_schedules import CyclicLR as CyclicLR
 from .cyclic_schedules import OneCycleLR as OneCycleLR
 from .schedule import LRScheduler as LRScheduler
-from .schedule import as_scalar, count, number, powers
+from .schedule import as_scalar, checked_float, count, powers
 
 
 class LambdaLR(LRScheduler):
@@ -42,7 +42,7 @@ class StepLR(LRScheduler):
     @torch_lacks(last_epoch=-1)
     def __init__(self, step_size: int, gamma: float = 0.1) -> None:
         self.step_size = count("StepLR: step_size", step_size)
-        self.gamma = number("StepLR: gamma", gamma, open=True)
+        self.gamma = checked_float("StepLR: gamma", gamma, open=True)
 
     def rate(self, base: float, t: Value) -> Value:
         return base * powers(self.gamma, F.floor(t / float(self.step_size)))
@@ -54,7 +54,7 @@ class MultiStepLR(LRScheduler):
     @torch_lacks(last_epoch=-1)
     def __init__(self, milestones: Sequence[int], gamma: float = 0.1) -> None:
         self.milestones = sorted(count("MultiStepLR: milestone", m) for m in milestones)
-        self.gamma = number("MultiStepLR: gamma", gamma, open=True)
+        self.gamma = checked_float("MultiStepLR: gamma", gamma, open=True)
 
     def rate(self, base: float, t: Value) -> Value:
         rate: Any = base
@@ -68,7 +68,7 @@ class ConstantLR(LRScheduler):
 
     @torch_lacks(last_epoch=-1)
     def __init__(self, factor: float = 1.0 / 3, total_iters: int = 5) -> None:
-        self.factor = number("ConstantLR: factor", factor, high=1.0)
+        self.factor = checked_float("ConstantLR: factor", factor, high=1.0)
         self.total_iters = count("ConstantLR: total_iters", total_iters)
 
     def rate(self, base: float, t: Value) -> Value:
@@ -80,8 +80,8 @@ class LinearLR(LRScheduler):
 
     @torch_lacks(last_epoch=-1)
     def __init__(self, start_factor: float = 1.0 / 3, end_factor: float = 1.0, total_iters: int = 5) -> None:
-        self.start_factor = number("LinearLR: start_factor", start_factor, high=1.0, open=True)
-        self.end_factor = number("LinearLR: end_factor", end_factor, high=1.0)
+        self.start_factor = checked_float("LinearLR: start_factor", start_factor, high=1.0, open=True)
+        self.end_factor = checked_float("LinearLR: end_factor", end_factor, high=1.0)
         self.total_iters = count("LinearLR: total_iters", total_iters)
 
     def rate(self, base: float, t: Value) -> Value:
@@ -94,7 +94,7 @@ class ExponentialLR(LRScheduler):
 
     @torch_lacks(last_epoch=-1)
     def __init__(self, gamma: float) -> None:
-        self.gamma = number("ExponentialLR: gamma", gamma, open=True)
+        self.gamma = checked_float("ExponentialLR: gamma", gamma, open=True)
 
     def rate(self, base: float, t: Value) -> Value:
         return base * powers(self.gamma, t)
@@ -107,7 +107,7 @@ class CosineAnnealingLR(LRScheduler):
     @torch_lacks(last_epoch=-1)
     def __init__(self, T_max: int, eta_min: float = 0.0) -> None:
         self.T_max = count("CosineAnnealingLR: T_max", T_max)
-        self.eta_min = number("CosineAnnealingLR: eta_min", eta_min)
+        self.eta_min = checked_float("CosineAnnealingLR: eta_min", eta_min)
 
     def rate(self, base: float, t: Value) -> Value:
         period = 2.0 * self.T_max
@@ -123,7 +123,7 @@ class PolynomialLR(LRScheduler):
     @torch_lacks(last_epoch=-1)
     def __init__(self, total_iters: int = 5, power: float = 1.0) -> None:
         self.total_iters = count("PolynomialLR: total_iters", total_iters)
-        self.power = number("PolynomialLR: power", power)
+        self.power = checked_float("PolynomialLR: power", power)
 
     def rate(self, base: float, t: Value) -> Value:
         return base * F.pow(F.maximum(1.0 - t / float(self.total_iters), 0.0), self.power)

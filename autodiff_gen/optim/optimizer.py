@@ -22,7 +22,7 @@ from .schedule import LRScheduler, StepCounter
 Gradients: TypeAlias = Sequence[tuple[State, Value, Value]]  # (parameter, its old value, its gradient)
 
 
-def number(rule: str, name: str, value: Any, below: float = math.inf) -> float:
+def checked_number(rule: str, name: str, value: Any, below: float = math.inf) -> float:
     """The hyperparameter as a float. Raises ModelError unless it is a number of at least 0 and less than `below`."""
     value = plain(value)
     if isinstance(value, LRScheduler):
@@ -168,7 +168,7 @@ class Optimizer:
 
     def checked(self, options: dict[str, Any]) -> dict[str, Any]:
         """The options of a group, with numbers as floats. Raises ModelError for an option that is out of range."""
-        return {**options, "lr": number(type(self).__name__, "lr", options["lr"])}
+        return {**options, "lr": checked_number(type(self).__name__, "lr", options["lr"])}
 
     def rule(self, step: Step, parameter: State, w: Value, g: Value) -> Value:
         """The new value of a parameter; `w` is its old value, `g` its gradient."""

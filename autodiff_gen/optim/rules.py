@@ -12,7 +12,7 @@ from ..functional import torch_lacks
 from ..ir.graph import State
 from ..ir.names import with_role
 from ..ir.node import Value
-from .optimizer import Optimizer, Step, arguments, number
+from .optimizer import Optimizer, Step, arguments, checked_number
 
 __all__ = [
     "SGD",
@@ -92,7 +92,7 @@ class Adam(Optimizer):
         betas = o["betas"]
         if not isinstance(betas, list | tuple) or len(betas) != 2:
             raise ModelError(f"optim.{name}: betas={betas!r} must be two numbers")
-        return {**o, "betas": tuple(number(name, f"betas[{k}]", b, 1.0) for k, b in enumerate(betas))}
+        return {**o, "betas": tuple(checked_number(name, f"betas[{k}]", b, 1.0) for k, b in enumerate(betas))}
 
     def rule(self, step: Step, parameter: State, w: Value, g: Value) -> Value:
         return w - self._change(step, parameter, step.decayed(w, g))
@@ -218,7 +218,7 @@ class Adagrad(Optimizer):
 
 def numbers(rule: str, options: dict[str, Any], *names: str) -> dict[str, Any]:
     """The options, with numbers of the given names as floats. Raises ModelError unless these numbers are at least 0."""
-    return {k: number(rule, k, v) if k in names else v for k, v in options.items()}
+    return {k: checked_number(rule, k, v) if k in names else v for k, v in options.items()}
 
 
 def bias_correction(beta: Value | float, t: Value) -> Value:

@@ -41,7 +41,9 @@ class StepCounter:
         return {} if self._state is None else {self._state: self._now}
 
 
-def number(where: str, value: Any, low: float = 0.0, high: float = math.inf, open: bool = False) -> float:
+def checked_float(
+    where: str, value: Any, low: float = 0.0, high: float = math.inf, open: bool = False
+) -> float:
     """The argument as a float. Raises ModelError unless it is in [low, high]; open: unless it is greater than low."""
     value = plain(value)
     known = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -15,7 +15,7 @@ from ..ir.graph import Graph
 from ..ir.liveness import Computation, Liveness
 from ..ir.node import Node, Region, Value, base
 from ..ir.op_kinds import Cond, KernelOp, Leaf, Reduce, RowContraction, Scan
-from ..ir.origin import is_late
+from ..ir.origin import is_after_loss
 from ..ir.scan_memory import reused_by_stacks
 from ..ir.traits import is_free, key_of
 from ..ir.types import planned_size
@@ -67,7 +67,7 @@ class _Copies:
             better = better_copied(n, self._context) if is_call else set()
             for i, v in enumerate(n.operands):
                 if v.base not in inside and not is_free(v.base.node):
-                    readers = v.base in self._lasting and is_late(n.origin) if i in failing else n
+                    readers = v.base in self._lasting and is_after_loss(n.origin) if i in failing else n
                     is_copied = i in failing or i in better
                     read[self._made.setdefault((v, readers), copied(v)) if is_copied else v.base] = None
         return list(read)

@@ -79,7 +79,7 @@ def is_computed_once(cost: CostTable, operations: int, loads: int, iterations: i
     return once + iterations * cost.load < iterations * again
 
 
-def rows_are_kept(cost: CostTable, rows: int, iterations: int, extent: int, columns: int) -> bool:
+def uses_column_blocks(cost: CostTable, rows: int, iterations: int, extent: int, columns: int) -> bool:
     """Whether loops over rows of `extent` elements iterate over blocks of `columns` columns. `rows` arrays are the same
     for all rows: their elements in a block stay in registers. In vectors, rows are better read one after the other."""
     row_by_row = iterations * (extent * (rows * cost.load + cost.loop) + cost.loop)

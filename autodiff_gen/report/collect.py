@@ -21,7 +21,7 @@ from ..kernels.table import Kernel
 from ..lowering.arena.network_bound import network_bound
 from ..lowering.c import c_query
 from ..lowering.phases import Phases, layer_of
-from ..lowering.plan import EntryPlan, InnerPlan, Placed, PlannedStep
+from ..lowering.plan import EntryPlan, InnerPlan, PlacedBuffer, PlannedStep
 from ..lowering.step_order import computing
 from ..targets.board import BoardSpec
 from ..targets.memory import Space
@@ -243,7 +243,7 @@ class _Collector:
         return ReportedCall(kernel.symbol, owner, sizes(call), " and ".join(map(str, kernel.when)), rejected)
 
     def _buffer(
-        self, b: Placed, part: _Part, writer: PlannedStep, steps: Mapping[Node, PlannedStep]
+        self, b: PlacedBuffer, part: _Part, writer: PlannedStep, steps: Mapping[Node, PlannedStep]
     ) -> ReportedBuffer:
         first, last = part.number(b.start), part.number(b.end)
         unit = self.program.backends.cost.alignment
@@ -263,7 +263,7 @@ class _Collector:
             part.top is not None,
         )
 
-    def _tensor(self, v: Value, b: Placed, part: _Part, writer: PlannedStep) -> ReportedTensor:
+    def _tensor(self, v: Value, b: PlacedBuffer, part: _Part, writer: PlannedStep) -> ReportedTensor:
         phase, layer = self.phases.inside(writer, part.top or writer)
         use = SCRATCH if b.owner is not None else use_of(v, phase)
         first = self.spans[part.number(writer.number)][0]

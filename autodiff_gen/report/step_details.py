@@ -9,7 +9,7 @@ from ..ir.liveness import strip_of
 from ..ir.names import name_of
 from ..ir.node import Node, Value
 from ..ir.op_kinds import Fused, View
-from ..lowering.plan import EntryPlan, Placed, PlannedStep, ScanPlan
+from ..lowering.plan import EntryPlan, PlacedBuffer, PlannedStep, ScanPlan
 from ..lowering.step_order import computing
 from .data import AGAIN, Again, Strips
 
@@ -49,7 +49,7 @@ def loops_of(step: PlannedStep) -> str:
     return "loops" if step.inner is None else "a branch with its own steps"
 
 
-def type_of(v: Value, b: Placed) -> str:
+def type_of(v: Value, b: PlacedBuffer) -> str:
     if b.owner is None:
         return repr(v.type)
     return f"{v.type.dtype}[{','.join(map(repr, b.owner.scratch[v].shape))}]"

@@ -17,7 +17,7 @@ from autodiff_gen.codegen.program import Program
 from autodiff_gen.errors import AutodiffError
 from autodiff_gen.host.compiler import Compiler, find_compiler
 from autodiff_gen.host.trainer import _Compiled
-from autodiff_gen.lowering.plan import EntryPlan, Placed
+from autodiff_gen.lowering.plan import EntryPlan, PlacedBuffer
 from autodiff_gen.model.build import compile_file
 from autodiff_gen.model.loader import LoadedFile, load_file
 from autodiff_gen.targets import installation
@@ -64,13 +64,13 @@ def test_the_numbers_are_those_of_ordinary_c(name: str) -> None:
 # A wrong plan
 
 
-def ends_early(plan: EntryPlan, k: int) -> Placed | None:
+def ends_early(plan: EntryPlan, k: int) -> PlacedBuffer | None:
     """Buffer k, as if the step that reads it last did not."""
     b = plan.placed[k]
     return replace(b, end=b.end - 1) if b.end > b.start else None
 
 
-def shares_memory(plan: EntryPlan, k: int) -> Placed | None:
+def shares_memory(plan: EntryPlan, k: int) -> PlacedBuffer | None:
     """Buffer k at the offset of one that is alive when it is written first, and dies before it."""
     b = plan.placed[k]
     others = (o for o in plan.placed if o.pool == b.pool and o.start < b.start <= o.end < b.end)
@@ -81,7 +81,7 @@ def shares_memory(plan: EntryPlan, k: int) -> Placed | None:
 @pytest.mark.parametrize("wrong", [ends_early, shares_memory])
 @pytest.mark.parametrize("name, most", [("mnist", 4), ("gesture", 2)])
 def test_a_wrong_plan_gives_other_numbers(
-    name: str, most: int, wrong: Callable[[EntryPlan, int], Placed | None]
+    name: str, most: int, wrong: Callable[[EntryPlan, int], PlacedBuffer | None]
 ) -> None:
     file, program = loaded(name)
     right = list(results(file, program, False))

@@ -23,7 +23,7 @@ from autodiff_gen.device.dataset import load_dataset
 from autodiff_gen.device.errors import LinkError
 from autodiff_gen.device.log import CsvLog, Progress
 from autodiff_gen.device.session import Session
-from autodiff_gen.device.training import Plan, run_training
+from autodiff_gen.device.training import BatchPlan, run_training
 from autodiff_gen.host.compiler import first_error
 from autodiff_gen.model.loader import load_model
 
@@ -104,7 +104,7 @@ def test_losses_and_weights_are_pytorchs(words, made, tmp_path, capsys):
     exec((made / "net" / "data.py").read_text(), namespace)
     data = namespace["dataset"]()
     x, y = torch.tensor(data["x"], dtype=torch.float32) / 255, torch.tensor(data["label"], dtype=torch.int64)
-    plan = Plan(163, 5, 2, 7)
+    plan = BatchPlan(163, 5, 2, 7)
     ours = [float(r["loss"]) for r in rows(tmp_path / "log.csv")]
     for step, _, index in plan.batches(0):
         update.zero_grad()
@@ -200,8 +200,8 @@ def test_a_board_with_spoilt_weights_goes_back_and_trains_on(words, tmp_path, ca
         device.load_state_dict({n: a for n, a in spoilt.items() if n != "_steps"}, steps=40)
         data = load_dataset(None, session.path, device.layout)
         said = []
-        listeners = (Progress(Plan(163, 5, 2, 1), 33), said.append, CsvLog(log, 33))
-        run = run_training(device, data, Plan(163, 5, 2, 1), lambda r: [s(r) for s in listeners])
+        listeners = (Progress(BatchPlan(163, 5, 2, 1), 33), said.append, CsvLog(log, 33))
+        run = run_training(device, data, BatchPlan(163, 5, 2, 1), lambda r: [s(r) for s in listeners])
         listeners[2].close()
         assert run.steps == 66 and len(run.losses) == 33
         assert [r.step for r in said if r.went_back] == [33]
@@ -429,10 +429,10 @@ def test_without_a_port_the_firmware_is_built(made, tmp_path, monkeypatch, capsy
 
 
 def test_plans_leave_out_a_rest_that_is_too_small():
-    assert Plan(10, 4, 1).per_epoch == 3
-    assert Plan(9, 4, 2, least=2).per_epoch == 2
-    assert [len(rows) for _, _, rows in Plan(10, 4, 1).batches(0)] == [4, 4, 2]
-    steps = [(s, e) for s, e, _ in Plan(10, 4, 2).batches(2)]
+    assert BatchPlan(10, 4, 1).per_epoch == 3
+    assert BatchPlan(9, 4, 2, least=2).per_epoch == 2
+    assert [len(rows) for _, _, rows in BatchPlan(10, 4, 1).batches(0)] == [4, 4, 2]
+    steps = [(s, e) for s, e, _ in BatchPlan(10, 4, 2).batches(2)]
     assert steps == [(2, 0), (3, 1), (4, 1), (5, 1)]
-    first, second = Plan(10, 10, 2, shuffle=1).batches(0)
+    first, second = BatchPlan(10, 10, 2, shuffle=1).batches(0)
     assert sorted(first[2]) == sorted(second[2]) == list(range(10)) and list(first[2]) != list(second[2])

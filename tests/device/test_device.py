@@ -22,7 +22,7 @@ from autodiff_gen.device import frames, qemu, timeouts
 from autodiff_gen.device.board import Board
 from autodiff_gen.device.frames import Decoder, Frame
 from autodiff_gen.device.link import Link
-from autodiff_gen.device.noise import Noise
+from autodiff_gen.device.noise import FaultyTransport
 from autodiff_gen.device.qemu import Qemu
 from autodiff_gen.device.transport import Pipe, open_port
 from autodiff_gen.model.loader import load_model
@@ -127,7 +127,7 @@ def test_checkpoints_survive(program, firmware, model, tmp_path):
 @pytest.mark.usefixtures("short_waits")
 def test_a_bad_line_changes_nothing(program, firmware, model, tmp_path, seed, accidents):
     trainer = model.on_host()
-    line = Noise(Pipe([str(firmware)], tmp_path), seed, **accidents)
+    line = FaultyTransport(Pipe([str(firmware)], tmp_path), seed, **accidents)
     device = Board(program, Link(line))
     train(device, trainer, 80)
     same_weights(device, trainer)
@@ -158,7 +158,7 @@ def test_2000_digits_on_a_bad_line_equal_a_clean_one(tmp_path_factory, tmp_path,
     wanted = [trainer.train_step(images[i : i + 1], labels[i : i + 1]) for i in range(2000)]
     for name, accidents in (("frames", {"share": 0.01}), ("bytes", {"bytes": 0.001})):
         (tmp_path / name).mkdir()
-        line = Noise(Pipe([str(folder / "link.elf")], tmp_path / name), seed, **accidents)
+        line = FaultyTransport(Pipe([str(folder / "link.elf")], tmp_path / name), seed, **accidents)
         device = Board(program, Link(line))
         assert [device.train_step(images[i : i + 1], labels[i : i + 1]) for i in range(2000)] == wanted
         same_weights(device, trainer)
@@ -338,7 +338,7 @@ def test_boards_in_qemu(name, model, program, tmp_path):
     elf = link_program(name, model, tmp_path)
     machine = Qemu(profiles.load(name), elf)
     try:
-        line = Noise(open_port(machine.port, wait=20), 1, share=0.05)
+        line = FaultyTransport(open_port(machine.port, wait=20), 1, share=0.05)
         device = Board(program, Link(line, patience=60))
         train(device, trainer, 16)
         device.save()

@@ -16,7 +16,7 @@ import autodiff_gen as ag
 from autodiff_gen import nn, optim
 from autodiff_gen.datasets.samples import from_arrays
 from autodiff_gen.device import frames
-from autodiff_gen.device.differences import Encoding, Mask
+from autodiff_gen.device.differences import ClipAndNoise, Encoding
 from autodiff_gen.device.errors import DeviceError
 from autodiff_gen.device.rounds import LocalWork, Round, shared_slots
 
@@ -108,11 +108,11 @@ def test_the_norm_is_clipped(library, samples, weights):
     exact = trained(library, samples, weights).difference()
     norm = np.linalg.norm(exact.astype(np.float64))
     for clip in (norm / 100, norm * 0.999, norm * 1.001, 1e30):
-        found = trained(library, samples, weights, Mask(clip)).difference()
+        found = trained(library, samples, weights, ClipAndNoise(clip)).difference()
         wanted = exact * np.float64(min(1.0, clip / norm))
         np.testing.assert_allclose(found, wanted, rtol=3e-6, atol=0)
         assert np.linalg.norm(found.astype(np.float64)) <= min(clip, norm) * (1 + 1e-9)
-        pieces = trained(library, samples, weights, Mask(clip)).difference("s8", 4)
+        pieces = trained(library, samples, weights, ClipAndNoise(clip)).difference("s8", 4)
         assert np.abs(pieces - wanted).max() <= np.abs(wanted).max() / 127 * 1.001
 
 
@@ -150,8 +150,8 @@ def test_noise_is_normal(library):
 def test_noise_of_a_round(library, samples, weights):
     """It has the requested deviation, is the same when it is read again, and depends on the board's bytes only."""
     clip, noise = 0.05, 0.5
-    calm = trained(library, samples, weights, Mask(clip)).difference()
-    round_ = trained(library, samples, weights, Mask(clip, noise))
+    calm = trained(library, samples, weights, ClipAndNoise(clip)).difference()
+    round_ = trained(library, samples, weights, ClipAndNoise(clip, noise))
     found = round_.difference()
     z = (found - calm) / (clip * noise)
     assert abs(z.mean()) < 4 / math.sqrt(len(z)) and abs(z.std() - 1) < 4 / math.sqrt(2 * len(z))
@@ -160,24 +160,24 @@ def test_noise_of_a_round(library, samples, weights):
     top = round_.difference("top0.1")
     np.testing.assert_array_equal(top[top != 0], found[top != 0])
     # another request, the same bits except for the order of samples in the request
-    again = trained(library, samples, weights, Mask(clip, noise)).difference()
+    again = trained(library, samples, weights, ClipAndNoise(clip, noise)).difference()
     np.testing.assert_array_equal(again, found)
     library.entropy(bytes(reversed(SEED)))
-    other = trained(library, samples, weights, Mask(clip, noise)).difference()
+    other = trained(library, samples, weights, ClipAndNoise(clip, noise)).difference()
     assert abs(np.corrcoef(other - calm, found - calm)[0, 1]) < 0.2
 
 
 def test_noise_does_not_cancel_out(library, samples, weights):
     """Two differences of one round, after more steps or with another order, have different noise."""
-    round_ = trained(library, samples, weights, Mask(0.05, 0.5))
-    calm = trained(library, samples, weights, Mask(0.05))
+    round_ = trained(library, samples, weights, ClipAndNoise(0.05, 0.5))
+    calm = trained(library, samples, weights, ClipAndNoise(0.05))
     noises = [round_.difference() - calm.difference()]
     for r in (round_, calm):
         r.train(LocalWork(steps=7, lr=WORK.lr, seed=7))
     noises.append(round_.difference() - calm.difference())
     noises.append(
-        trained(library, samples, weights, Mask(0.05, 0.5), number=2).difference()
-        - trained(library, samples, weights, Mask(0.05), number=2).difference()
+        trained(library, samples, weights, ClipAndNoise(0.05, 0.5), number=2).difference()
+        - trained(library, samples, weights, ClipAndNoise(0.05), number=2).difference()
     )
     for k in (1, 2):
         assert abs(np.corrcoef(noises[0], noises[k])[0, 1]) < 0.2
@@ -190,7 +190,7 @@ def test_weights_of_equal_checksum_have_different_noise(library, samples, weight
     twins = [Twin(library, samples) for _ in range(2)]
     masked, calm = (
         Round(connected(library, twin), 1, weights, mask=mask)
-        for twin, mask in zip(twins, (Mask(0.05, 0.5), Mask(0.05)), strict=True)
+        for twin, mask in zip(twins, (ClipAndNoise(0.05, 0.5), ClipAndNoise(0.05)), strict=True)
     )
     size = 4 * masked.elements
     sums = []
@@ -207,12 +207,12 @@ def test_weights_of_equal_checksum_have_different_noise(library, samples, weight
 
 def test_noise_is_drawn_once_for_each_number_of_a_pass(library, samples, weights):
     """Bytes take another pass, for the scale; the largest numbers some, to find the least of them."""
-    round_ = trained(library, samples, weights, Mask(0.05, 0.5))
+    round_ = trained(library, samples, weights, ClipAndNoise(0.05, 0.5))
     for how, passes in (("f32", 1), ("s8", 2), ("top0.1", 4), ("top0.1:s8", 4)):
         library.c.board_draws()
         round_.difference(how)
         assert library.c.board_draws() <= passes * round_.elements, how
-    calm = trained(library, samples, weights, Mask(0.05))
+    calm = trained(library, samples, weights, ClipAndNoise(0.05))
     library.c.board_draws()
     calm.difference("top0.1:s8")
     assert library.c.board_draws() == 0
@@ -221,7 +221,7 @@ def test_noise_is_drawn_once_for_each_number_of_a_pass(library, samples, weights
 def test_noise_survives_power_cuts(library, samples, weights):
     """A cut at every operation of the flash while a round begins, and after its steps: a difference that was read once
     is read with the same bits again, though the source of random bytes gives others."""
-    mask = Mask(0.05, 0.5)
+    mask = ClipAndNoise(0.05, 0.5)
     twin = Twin(library, samples)
     twin.cut(0)
     board = connected(library, twin)
@@ -253,15 +253,15 @@ def test_noise_survives_power_cuts(library, samples, weights):
 
 def test_options_are_those_of_the_round(library, samples, weights):
     twin = Twin(library, samples)
-    board, own = connected(library, twin), Mask(1.0, 0.5)
+    board, own = connected(library, twin), ClipAndNoise(1.0, 0.5)
     round_ = Round(board, 1, weights, mask=own)
     round_.train(WORK)
     for start in (False, True):
         for local_buffers, mask in (
             (False, None),
-            (False, Mask(1.0)),
-            (False, Mask(1.0, 0.25)),
-            (False, Mask(2.0, 0.5)),
+            (False, ClipAndNoise(1.0)),
+            (False, ClipAndNoise(1.0, 0.25)),
+            (False, ClipAndNoise(2.0, 0.5)),
             (True, own),
         ):
             if start:
@@ -281,6 +281,6 @@ def test_noise_needs_random_numbers(library, samples, weights):
     with pytest.raises(
         DeviceError, match=r"no source of random numbers.*ag_system_random.*status -47"
     ) as caught:
-        Round(board, 1, weights, mask=Mask(1.0, 0.5))
+        Round(board, 1, weights, mask=ClipAndNoise(1.0, 0.5))
     assert "\n" not in str(caught.value) and board.counters().saved == 0
-    Round(board, 1, weights, mask=Mask(1.0)).train(WORK)
+    Round(board, 1, weights, mask=ClipAndNoise(1.0)).train(WORK)

@@ -19,7 +19,7 @@ from autodiff_gen.device.store import Wear, identify, identity, wear
 from autodiff_gen.errors import DataError
 from autodiff_gen.fleet.identities import identities
 from autodiff_gen.fleet.linked import LinkedBoard, LinkedBoards
-from autodiff_gen.fleet.order import Order, RoundSettings
+from autodiff_gen.fleet.order import RoundRequest, RoundSettings
 
 pytestmark = pytest.mark.cc
 RECORDS, WIDTH, CLASSES = 23, 12, 4
@@ -185,7 +185,7 @@ def test_boards_that_join_later_have_another_identity(library, task):
     linked = LinkedBoards(
         [LinkedBoard(name, "a", lambda b=b: b) for name, b in zip("abc", boards, strict=True)]
     )
-    order = Order(1, weights, RoundSettings(lr=WORK.lr, steps=WORK.steps))
+    order = RoundRequest(1, weights, RoundSettings(lr=WORK.lr, steps=WORK.steps))
     assert [answer.board for k in (0, 1, 0) for answer in linked.round(order, [k])] == [0, 1, 0]
     with pytest.raises(
         DataError, match=r"^a and c have the same identity, 00000007, .*: erase the flash of one"

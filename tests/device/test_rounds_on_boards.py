@@ -13,7 +13,7 @@ from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.shared_part import shared_part
 from autodiff_gen.datasets.samples import from_arrays
 from autodiff_gen.device.board import Board
-from autodiff_gen.device.differences import Mask
+from autodiff_gen.device.differences import ClipAndNoise
 from autodiff_gen.device.link import Link
 from autodiff_gen.device.qemu import Qemu
 from autodiff_gen.device.rounds import LocalWork, Round, shared_slots
@@ -49,7 +49,7 @@ def whole_round(board, weights):
 
 def with_noise(board, weights):
     """The bits of masked differences of the next round."""
-    round_ = Round(board, 2, weights, mask=Mask(clip=0.1, noise=0.3))
+    round_ = Round(board, 2, weights, mask=ClipAndNoise(clip=0.1, noise=0.3))
     round_.train(WORK)
     return [checksum(round_.delta(encoding, 3)) for encoding in ("f32", "top0.2:s8")]
 

@@ -11,7 +11,7 @@ from round_task import WIDTH, request
 
 from autodiff_gen.datasets.samples import from_arrays
 from autodiff_gen.device import frames
-from autodiff_gen.device.differences import Mask
+from autodiff_gen.device.differences import ClipAndNoise
 from autodiff_gen.device.errors import DeviceError
 from autodiff_gen.device.rounds import LocalWork, Round
 from autodiff_gen.errors import ModelError, ShapeError
@@ -131,4 +131,4 @@ def test_numbers_that_no_round_has(library, samples, weights):
             round_.delta("s8", seed)
     for clip, noise in ((0, 0), (-1, 0), (1, -1), (1e39, 0), (1, float("nan")), (1e30, 1e30), (1e-30, 1e-30)):
         with pytest.raises(ShapeError, match="clip > 0 and noise >= 0"):
-            Mask(clip, noise)
+            ClipAndNoise(clip, noise)

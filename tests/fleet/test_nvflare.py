@@ -19,7 +19,7 @@ from autodiff_gen.device.rounds import shared_slots
 from autodiff_gen.device.session import Session
 from autodiff_gen.errors import AutodiffError
 from autodiff_gen.fleet import nvflare
-from autodiff_gen.fleet.average import Mean
+from autodiff_gen.fleet.average import WeightedMean
 from autodiff_gen.fleet.folder import held
 from autodiff_gen.fleet.nvflare import EtaDevice
 from autodiff_gen.fleet.rounds import answers, moved, run_round
@@ -55,7 +55,7 @@ def test_a_device_trains_as_rounds_of_federated_averaging(integers: bool) -> Non
     ]
     weights = problem.weights
     for number in range(1, MODELS + 1):
-        mean = Mean()
+        mean = WeightedMean()
         for answer in answers(other.members, other.slots, other.settings(), number, weights, range(3)):
             mean.add(answer)
         weights = moved(problem.slots, weights, mean)

@@ -28,7 +28,7 @@ from autodiff_gen.device.rounds import shared_slots
 from autodiff_gen.errors import DataError
 from autodiff_gen.fleet.linked import LinkedBoards
 from autodiff_gen.fleet.members import BoardResult, Failure
-from autodiff_gen.fleet.order import Order, RoundSettings
+from autodiff_gen.fleet.order import RoundRequest, RoundSettings
 from autodiff_gen.fleet.rounds import run_round
 from autodiff_gen.fleet.twins import Twins
 
@@ -64,7 +64,7 @@ def test_accidents_apply_no_round_twice_and_lose_none(tmp_path: Path, request: p
         assert sorted(a.board for a in heard) == list(range(BOARDS))
         whole = [a for a in heard if isinstance(a, BoardResult)]
         outcomes.update("answered" if isinstance(a, BoardResult) else "failed" for a in heard)
-        expected = {a.board: a for a in twins.round(Order(number, weights, settings), range(BOARDS))}
+        expected = {a.board: a for a in twins.round(RoundRequest(number, weights, settings), range(BOARDS))}
         for report in whole:
             twin = expected[report.board]
             assert isinstance(twin, BoardResult) and (report.samples, report.local) == (

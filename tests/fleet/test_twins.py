@@ -15,11 +15,11 @@ import autodiff_gen as ag
 from autodiff_gen import nn, optim
 from autodiff_gen.codegen.board_link_layout import link_layout
 from autodiff_gen.codegen.compiler import compile_model
-from autodiff_gen.device.differences import Mask
+from autodiff_gen.device.differences import ClipAndNoise
 from autodiff_gen.device.errors import DeviceError
 from autodiff_gen.device.rounds import Round, shared_slots
 from autodiff_gen.fleet.members import BoardResult, Failure
-from autodiff_gen.fleet.order import Order, RoundSettings
+from autodiff_gen.fleet.order import RoundRequest, RoundSettings
 from autodiff_gen.fleet.records import records
 from autodiff_gen.fleet.rounds import run_round
 from autodiff_gen.fleet.twins import Twins
@@ -65,16 +65,16 @@ def test_a_twin_is_a_board(tmp_path: Path, payload: int) -> None:
         (
             ("f32", False, None),
             ("s8", False, None),
-            ("f32", True, Mask(0.1)),
+            ("f32", True, ClipAndNoise(0.1)),
             ("top0.2", False, None),
-            ("top0.07:s8", True, Mask(0.1, 0.5)),
+            ("top0.07:s8", True, ClipAndNoise(0.1, 0.5)),
         ),
         1,
     ):
         settings = RoundSettings(
             0.02, 7, mu=0.1, encoding=encoding, local_buffers=local, mask=mask, evaluate=True
         )
-        order = Order(number, weights, settings)
+        order = RoundRequest(number, weights, settings)
         own = Round(board, number, weights, local, mask)
         tested = own.evaluate()
         trained = own.train(order.work(0))
@@ -110,7 +110,7 @@ def test_a_twin_begins_a_round_again_where_a_board_does(tmp_path: Path) -> None:
     ):
         if restarts:
             target.start()
-        order = Order(number, weights, RoundSettings(lr, 5, local_buffers=number > 2))
+        order = RoundRequest(number, weights, RoundSettings(lr, 5, local_buffers=number > 2))
         own = Round(connected(library, target), number, weights, number > 2)
         (report,) = twins.round(order, [0])
         if lr > 1:
@@ -136,8 +136,8 @@ def test_a_repeated_round_has_the_same_noise() -> None:
     weights = {s.name: np.zeros(s.state.logical.shape, np.float32) for s in program.slots}
     found = []
     for number, steps in ((1, 0), (1, 0), (2, 0), (1, 1)):
-        settings = RoundSettings(lr=1e-3, steps=steps, mask=Mask(1.0, 1.0))
-        reports = twins.round(Order(number, weights, settings), [0, 1])
+        settings = RoundSettings(lr=1e-3, steps=steps, mask=ClipAndNoise(1.0, 1.0))
+        reports = twins.round(RoundRequest(number, weights, settings), [0, 1])
         found.append([r.delta for r in reports if isinstance(r, BoardResult)])
     np.testing.assert_array_equal(found[0], found[1])
     noises = [*found[0], *found[2], *found[3]]  # one step moves weights by 1e-3 at most

@@ -11,7 +11,7 @@ from op_cases import case
 
 from autodiff_gen.ir.kernel_call import Operand, Scalar
 from autodiff_gen.ir.node import OPS, in_form
-from autodiff_gen.ir.op_forms import Added
+from autodiff_gen.ir.op_forms import AddedToMemory
 from autodiff_gen.ir.op_kinds import KernelOp
 from autodiff_gen.ir.strides import Strided, row_major
 from autodiff_gen.ir.types import Type, dtype
@@ -104,7 +104,7 @@ def library(request, tmp_path_factory):
 def run(library, op, attrs, arrays, order, kept=None):
     """The kernel of `ref` that serves the call, with its results beside the record's; returns the kernels, and puts the
     results into `kept`."""
-    lower, adds = op.lower, isinstance(op.form, Added)
+    lower, adds = op.lower, isinstance(op.form, AddedToMemory)
     given = [
         a if adds and i >= len(arrays) - 2
         else Array(a, order if i in lower.strided else "dense")
@@ -161,7 +161,7 @@ def dtype_of(array):
 
 
 @pytest.mark.cc
-@pytest.mark.parametrize("name", [c for c in CALLS if not isinstance(OPS[c].form, Added)])
+@pytest.mark.parametrize("name", [c for c in CALLS if not isinstance(OPS[c].form, AddedToMemory)])
 def test_calls_against_the_record(library, name):
     op = OPS[name]
     for order in ORDERS:
@@ -182,9 +182,9 @@ INTO = {
 
 
 def test_every_call_that_adds_is_in_the_table():
-    assert set(INTO) == {c for c in CALLS if isinstance(OPS[c].form, Added)}
+    assert set(INTO) == {c for c in CALLS if isinstance(OPS[c].form, AddedToMemory)}
     assert all(OPS[name].form.of == term for name, term in INTO.items())
-    assert all(in_form(OPS[term], Added) is OPS[name] for name, term in INTO.items() if term)
+    assert all(in_form(OPS[term], AddedToMemory) is OPS[name] for name, term in INTO.items() if term)
 
 
 def terms_of(name, rng):

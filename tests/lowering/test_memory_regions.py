@@ -22,7 +22,7 @@ from autodiff_gen.codegen.program import Program
 from autodiff_gen.errors import AutodiffError, BoardError, ModelError, PlanError
 from autodiff_gen.host.compiler import Compiler, find_compiler
 from autodiff_gen.host.trainer import Trainer
-from autodiff_gen.lowering.arena.memory_regions import in_regions
+from autodiff_gen.lowering.arena.memory_regions import assign_regions
 from autodiff_gen.lowering.arena.traffic import of_buffer, of_states, traffic
 from autodiff_gen.report.collect import collect
 from autodiff_gen.report.explain import text
@@ -128,7 +128,7 @@ def test_what_is_moved_most_for_its_size_has_the_cheapest_access() -> None:
     program = one("convolutional")
     spaces = (Space("slow", program.struct_bytes, 3.0), Space("fast", program.struct_bytes // 4, 1.0))
     states = [s.state for s in program.slots]
-    made = in_regions([e.plan for e in program.entries], states, spaces, 4)
+    made = assign_regions([e.plan for e in program.entries], states, spaces, 4)
     assert not made.missing(spaces) and made.used[1] > 0.8 * spaces[1].bytes
 
     moved: list[tuple[float, int, int]] = []  # bytes moved for each byte, size, region

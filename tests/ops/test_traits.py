@@ -14,7 +14,7 @@ from small_graphs import x_of
 from autodiff_gen import functional as F
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import OPS, Op, topological
-from autodiff_gen.ir.op_forms import ByRows, First, Form, WithLayout
+from autodiff_gen.ir.op_forms import ByRows, FirstResultOnly, Form, WithLayout
 from autodiff_gen.ir.op_kinds import Contraction, Elementwise, KernelOp, Reduce, View, ViewKind
 from autodiff_gen.ir.traits import by_rows, in_one_call, macs
 from autodiff_gen.ir.views import layout
@@ -278,7 +278,7 @@ def _in_form(kind: type[Form]) -> list[tuple[str, str, int]]:
     return [(name, of, i) for name, of in forms for i in range(len(OPS[of].samples))]
 
 
-@pytest.mark.parametrize(("name", "of", "i"), _in_form(First) + _in_form(WithLayout))
+@pytest.mark.parametrize(("name", "of", "i"), _in_form(FirstResultOnly) + _in_form(WithLayout))
 def test_forms_have_the_same_first_result(name: str, of: str, i: int) -> None:
     c = case(of, i)
     more = {"layout": None, "of": ""} if isinstance(OPS[name].form, WithLayout) else {}

@@ -19,8 +19,8 @@ from autodiff_gen.ir.node import Value
 from autodiff_gen.ir.strides import Strided, dense
 from autodiff_gen.ir.types import Dim, Type, bound, f32, planned
 from autodiff_gen.ir.views import layout
-from autodiff_gen.passes.calls.select_gemm import choose
-from autodiff_gen.passes.layout.copies import readable_by_kernels
+from autodiff_gen.passes.calls.select_gemm import gemm_call
+from autodiff_gen.passes.layout.copies import is_readable_by_gemm
 
 BATCH = 3
 
@@ -162,7 +162,7 @@ def test_calls_compute_the_product() -> None:
     for m, k, n, stored_a, stored_b, extra_a, extra_b in CASES:
         a, b = operand(m, k, stored_a, extra_a), operand(k, n, stored_b, extra_b)
         memory = {name: numbers.uniform(size=64) for name in "ab"}
-        call = choose(a, b)
+        call = gemm_call(a, b)
         kernels.add(call.kernel)
         c = np.full(m * n, np.nan)
         interpreted(call, memory, c)
@@ -182,11 +182,11 @@ def test_calls_compute_the_product() -> None:
 def test_a_batch_of_one_at_run_time_still_computes_the_product() -> None:
     """The batch is not taken for a vector: the same call serves every n."""
     n = Dim(1, LARGE)
-    call = choose(Strided((n, 3), (3, 1)), Strided((3, 2), (2, 1)))
+    call = gemm_call(Strided((n, 3), (3, 1)), Strided((3, 2), (2, 1)))
     assert call.kernel == "gemm_nn_f32"
     assert call.sizes["m"] == n
-    assert choose(Strided((3, n), (1, 3)), Strided((n, 2), (2, 1))).kernel == "gemm_tn_f32"
-    assert choose(Strided((1, 3), (3, 1)), Strided((3, n), (1, 3))).sizes == {"lda": 3, "m": n, "n": 3}
+    assert gemm_call(Strided((3, n), (1, 3)), Strided((n, 2), (2, 1))).kernel == "gemm_tn_f32"
+    assert gemm_call(Strided((1, 3), (3, 1)), Strided((3, n), (1, 3))).sizes == {"lda": 3, "m": n, "n": 3}
 
 
 @pytest.mark.parametrize("shape", list(itertools.product((1, 2, 3, Dim(1, 3)), repeat=2)))
@@ -205,7 +205,7 @@ def test_kernels_read_what_is_said_to_be_readable(shape: tuple[Any, Any]) -> Non
             v = apply("broadcast_to", x, shape=(rows, columns))
         at = layout(v)
         assert at is not None
-        if not readable_by_kernels(v):
+        if not is_readable_by_gemm(v):
             assert 0 in at.strides[-2:], f"{source} -> {shape}"
             continue
         readable += 1
@@ -213,7 +213,7 @@ def test_kernels_read_what_is_said_to_be_readable(shape: tuple[Any, Any]) -> Non
         size = int(np.prod(planned(source)))
         memory = {"a": numbers.uniform(size=size), "b": numbers.uniform(size=int(planned((columns,))[0]) * 2)}
         c = np.full(planned((rows,))[0] * 2, np.nan)
-        interpreted(choose(a, dense((columns, 2))), memory, c)
+        interpreted(gemm_call(a, dense((columns, 2))), memory, c)
         assert np.allclose(c.reshape(-1, 2), matrix(memory["a"], a) @ memory["b"].reshape(-1, 2)), (
             f"{source} -> {shape}"
         )

@@ -19,7 +19,7 @@ from autodiff_gen.ir.graph import Graph
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import STATE, Value
 from autodiff_gen.ir.op_kinds import Assemble, Contraction, Elementwise, KernelOp
-from autodiff_gen.ir.origin import is_late
+from autodiff_gen.ir.origin import is_after_loss
 from autodiff_gen.ir.types import planned_size
 from autodiff_gen.passes.context import Context
 from autodiff_gen.passes.demand.part_propagation import part_propagation
@@ -182,9 +182,11 @@ def test_gradients_that_nothing_reads_are_not_computed() -> None:
 
     model = ag.Model.supervised(Located(), (1, 3, 6, 6), nn.CrossEntropyLoss(), optim.SGD(lr=0.1))
     graph = next(g for g in model.entries() if g.name == "train_step")
-    before = {n: n.results[0].shape for n in graph.of(KernelOp) if is_late(n.origin)}
+    before = {n: n.results[0].shape for n in graph.of(KernelOp) if is_after_loss(n.origin)}
     after = [
-        n.results[0].shape for n in rewritten(graph, "part_propagation").of(KernelOp) if is_late(n.origin)
+        n.results[0].shape
+        for n in rewritten(graph, "part_propagation").of(KernelOp)
+        if is_after_loss(n.origin)
     ]
     assert (1, 6, 6, 6) in before.values() and (1, 6, 6, 6) not in after and (1, 6, 6, 4) in after
 

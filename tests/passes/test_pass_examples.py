@@ -15,7 +15,7 @@ from autodiff_gen.ir.graph import Graph
 from autodiff_gen.ir.liveness import Liveness
 from autodiff_gen.ir.node import topological
 from autodiff_gen.ir.op_kinds import Elementwise, KernelOp, RowContraction
-from autodiff_gen.ir.origin import BACKWARD, is_late
+from autodiff_gen.ir.origin import BACKWARD, is_after_loss
 from autodiff_gen.kernels import registry
 from autodiff_gen.lowering import pipeline
 from autodiff_gen.passes.calls.copy_images import copy_images
@@ -33,7 +33,7 @@ from autodiff_gen.passes.memory.rematerialize import rematerialize
 from autodiff_gen.passes.memory.snapshot_states import larger_results
 from autodiff_gen.passes.memory.store_functions import repeated_functions, with_stored_functions
 from autodiff_gen.passes.memory.strips import StripRegion
-from autodiff_gen.passes.simplify.scale_weights import scaled
+from autodiff_gen.passes.simplify.scale_weights import scale_entry
 from autodiff_gen.targets import board
 
 ABRIDGED = (
@@ -47,7 +47,7 @@ PASSES = tuple(s.__name__ for s in pipeline.PIPELINE if s.__module__.startswith(
 # Those that are not a function of one graph.
 RUN: dict[str, Callable[[Graph], Graph]] = {
     "layout_assignment": lambda graph: graph.with_roots(assign_layouts(graph.roots).roots),
-    "scale_weights": scaled,
+    "scale_weights": scale_entry,
     "early_derivatives": lambda graph: _forward_pass(
         early_derivatives(_with_rest_as_backward_pass(graph), Context())
     ),
@@ -109,8 +109,8 @@ def _with_rest_as_backward_pass(graph: Graph) -> Graph:
 
 def _forward_pass(graph: Graph) -> Graph:
     """The forward pass of a graph, with what loops of the backward pass read of it, one value, as the output dx."""
-    late = [n for n in graph.of(Elementwise) if is_late(n.origin)]
-    (stored,) = {v for n in late for v in n.operands if not is_late(v.node.origin)}
+    late = [n for n in graph.of(Elementwise) if is_after_loss(n.origin)]
+    (stored,) = {v for n in late for v in n.operands if not is_after_loss(v.node.origin)}
     return graph.with_roots([graph.outputs["y"], stored])
 
 

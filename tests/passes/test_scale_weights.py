@@ -18,7 +18,7 @@ from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import STATE, Value
 from autodiff_gen.ir.types import planned_size
 from autodiff_gen.passes.layout.layout_assignment import assign_layouts
-from autodiff_gen.passes.simplify.scale_weights import scaled
+from autodiff_gen.passes.simplify.scale_weights import scale_entry
 
 
 def param(name: str, *shape: int) -> Value:
@@ -116,7 +116,7 @@ def same(before: Graph, after: Graph) -> None:
 def test_weights_are_multiplied(name: str) -> None:
     make, left = MOVED[name]
     before = graph_of(make())
-    after = scaled(before, states_of(before))
+    after = scale_entry(before, states_of(before))
     assert steps_of_images(after) == left < steps_of_images(before)
     same(before, after)
 
@@ -138,7 +138,7 @@ FIXED: dict[str, tuple[Callable[[], Value], bool]] = {
 def test_weights_as_large_as_the_result_are_multiplied_at_build_time_only(name: str) -> None:
     make, is_moved = FIXED[name]
     before = graph_of(make())
-    after = scaled(before)
+    after = scale_entry(before)
     assert (after.roots != before.roots) == is_moved
     same(before, after)
 
@@ -151,7 +151,7 @@ def test_factors_are_moved_unless_only_they_need_the_gradient_of_the_weights(
 ) -> None:
     before = graph_of(MOVED["a convolution"][0]())
     states = states_of(before)
-    after = scaled(before, states, {s for s in states if s.name in trained})
+    after = scale_entry(before, states, {s for s in states if s.name in trained})
     assert (after.roots != before.roots) == is_moved
 
 
@@ -160,13 +160,13 @@ def test_a_factor_after_many_biases() -> None:
     for k in range(1000):
         y = y + param(f"b{k}", 5)
     before = graph_of(y * FACTOR)
-    assert steps_of_images(scaled(before, states_of(before))) == 1
+    assert steps_of_images(scale_entry(before, states_of(before))) == 1
 
 
 @pytest.mark.parametrize("name", KEPT)
 def test_images_are_multiplied(name: str) -> None:
     before = graph_of(KEPT[name]())
-    assert scaled(before, states_of(before)).roots == before.roots
+    assert scale_entry(before, states_of(before)).roots == before.roots
 
 
 class Net(nn.Module):

@@ -20,7 +20,7 @@ from autodiff_gen.fleet.flower.secure_client import secured
 from autodiff_gen.fleet.flower.secure_server import SecureMean
 from autodiff_gen.fleet.flower.server import flower_round
 from autodiff_gen.fleet.members import BoardResult, Failure
-from autodiff_gen.fleet.order import Order
+from autodiff_gen.fleet.order import RoundRequest
 from autodiff_gen.fleet.rounds import run_round
 
 STEP = 16 / 4194304  # of SecAgg+'s integers: from -clipping_range to clipping_range in 2^22 steps
@@ -69,7 +69,7 @@ class Counting:
     def __len__(self) -> int:
         return len(self._twins)
 
-    def round(self, order: Order, boards: Sequence[int]) -> Iterator[BoardResult | Failure]:
+    def round(self, order: RoundRequest, boards: Sequence[int]) -> Iterator[BoardResult | Failure]:
         for answer in self._twins.round(order, boards):
             assert isinstance(answer, BoardResult)
             local = replace(answer.local, instructions=answer.local.steps * (100 + answer.board))

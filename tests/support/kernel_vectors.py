@@ -16,7 +16,7 @@ from op_cases import case
 from autodiff_gen.ir import counter_rng
 from autodiff_gen.ir.kernel_call import Operand
 from autodiff_gen.ir.node import OPS
-from autodiff_gen.ir.op_forms import Added
+from autodiff_gen.ir.op_forms import AddedToMemory
 from autodiff_gen.ir.op_kinds import KernelOp
 from autodiff_gen.ir.strides import Strided, row_major
 from autodiff_gen.ir.types import Type, dtype
@@ -58,7 +58,7 @@ def kernel_cases() -> list[KernelCase]:
     cases = [product_case(name) for name in CONTRACT if name.startswith("ge")]
     done = {c.kernel for c in cases}
     for name, op in OPS.items():
-        if isinstance(op.lower, KernelOp) and not isinstance(op.form, Added):
+        if isinstance(op.lower, KernelOp) and not isinstance(op.form, AddedToMemory):
             made = next(filter(None, (call_case(name, i) for i in range(len(op.samples)))), None)
             if made is not None and made.kernel not in done:
                 cases.append(made)

@@ -19,7 +19,7 @@ from autodiff_gen.device.rounds import shared_slots
 from autodiff_gen.fleet.flower.grid import LocalGrid
 from autodiff_gen.fleet.flower.server import flower_round
 from autodiff_gen.fleet.members import BoardResult
-from autodiff_gen.fleet.order import Order, RoundSettings
+from autodiff_gen.fleet.order import RoundRequest, RoundSettings
 from autodiff_gen.fleet.rounds import run_round
 from autodiff_gen.fleet.twins import Twins
 
@@ -60,7 +60,7 @@ def thousand_boards() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for number in (1, 2):
         with timed(found, "training"):
-            answers = twins.round(Order(number, weights, settings), range(boards))
+            answers = twins.round(RoundRequest(number, weights, settings), range(boards))
             assert all(isinstance(answer, BoardResult) for answer in answers)
         with timed(found, "averaging"):
             run_round([twins], shared_slots(program), settings, number, weights)

@@ -18,7 +18,7 @@ from ...codegen.program import Program
 from ...device.differences import Encoding
 from ...device.rounds import shared_slots
 from ...errors import AutodiffError, DataError, listed
-from ..average import Mean
+from ..average import WeightedMean
 from ..members import Failure, Members
 from ..order import RoundSettings
 from ..rounds import Heard, answers, moved
@@ -95,7 +95,7 @@ def _replies(
     every = [k for _, boards in messages for k in boards]
     came = answers(members, slots, settings, number, weights, every, heard)
     for message, boards in messages:
-        mean, failures = Mean(), list[Failure]()
+        mean, failures = WeightedMean(), list[Failure]()
         for _, answer in zip(boards, came, strict=False):
             if isinstance(answer, Failure):
                 failures.append(answer)
@@ -137,7 +137,7 @@ def _header(dtype: str, shape: tuple[int, ...]) -> bytes:
     return file.getvalue()
 
 
-def _evaluated(mean: Mean) -> dict[str, float]:
+def _evaluated(mean: WeightedMean) -> dict[str, float]:
     """The accuracy of the weights that the server sent, on the boards' own samples, if they evaluate."""
     return {} if math.isnan(mean.accuracy) else {ACCURACY: mean.accuracy}
 

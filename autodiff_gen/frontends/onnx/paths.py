@@ -9,7 +9,7 @@ from typing import Any
 NAME = r"[A-Za-z_]\w*(\.\w+)+"  # the name of a module's parameter
 
 
-class Paths:
+class WeightNames:
     """`features.0.weight` keeps its name. `sequential/conv2d/Conv2D` is the layer conv2d, as all nodes with weights are
     in `sequential`. A node without a name is called by its op and a number."""
 

@@ -32,7 +32,7 @@ from ..imported.rules import Unsupported
 from . import folding
 from .folding import BATCH, ConstantTensor
 from .graph import OnnxNode
-from .paths import Paths
+from .paths import WeightNames
 from .tying import WeightUse
 
 
@@ -53,7 +53,7 @@ class OnnxValues:
         self.again: Counter[str] = Counter()  # further values by the name of the first
         self.batch: ValueRef | None = None
         self.opset = {"" if o.domain == "ai.onnx" else o.domain: o.version for o in model.opset_import}
-        self.paths = Paths(model.graph)
+        self.paths = WeightNames(model.graph)
         self.node: OnnxNode | None = None
 
     # Properties for rules

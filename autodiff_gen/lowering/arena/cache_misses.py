@@ -13,7 +13,7 @@ from ...ir.graph import State
 from ...ir.node import Value, base
 from ...ir.types import planned
 from ...ir.views import layout
-from ..plan import EntryPlan, Placed, PlannedStep, ScanPlan
+from ..plan import EntryPlan, PlacedBuffer, PlannedStep, ScanPlan
 
 BLOCK = 4096  # bytes that are in the cache together: an approximation of lines that follow each other
 
@@ -57,12 +57,12 @@ def _run(
     """Simulate the accesses of a plan's steps. memory: addresses of arenas in the memory of an outer step; outer:
     addresses of inputs that are outer values; written: addresses of states and outputs that are outer results."""
 
-    def within(b: Placed) -> Address:
+    def within(b: PlacedBuffer) -> Address:
         home, start = memory.get(b.home, (b.home, 0))
         return home, start + b.offset
 
     found: dict[Value, Address] = dict(outer)
-    own: dict[PlannedStep, list[Placed]] = {}
+    own: dict[PlannedStep, list[PlacedBuffer]] = {}
     for b in plan.placed:
         found |= {v: within(b) for v in b.values}
         if b.owner is not None:

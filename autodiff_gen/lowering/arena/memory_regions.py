@@ -18,14 +18,14 @@ from types import MappingProxyType
 from ...ir.arena.buffer_assignment import ArenaPlan
 from ...ir.graph import State
 from ...targets.memory import Space
-from ..plan import EntryPlan, Placed, place_members
+from ..plan import EntryPlan, PlacedBuffer, place_members
 from .traffic import of_buffer, of_states, traffic
 
 ROUNDS = 8  # in which regions may count as smaller than they are
 
 
 @dataclass(frozen=True)
-class Regions:
+class RegionAssignment:
     """plans: the entries' plans, with buffers in arenas; states: the index of each state's region; used: bytes of
     each region."""
 
@@ -43,7 +43,7 @@ class _Item:
     """A state, or a buffer of an entry with the later buffers at its offset: from step `start` to step `end`, both
     included."""
 
-    of: State | Placed
+    of: State | PlacedBuffer
     bytes: int
     moved: int
     entry: int = -1
@@ -51,13 +51,13 @@ class _Item:
     end: int = 0
 
 
-def in_regions(
+def assign_regions(
     plans: Sequence[EntryPlan],
     states: Sequence[State],
     spaces: Sequence[Space],
     alignment: int,
     given: Mapping[State, int] = MappingProxyType({}),
-) -> Regions:
+) -> RegionAssignment:
     """A region for every state and buffer: a placement that fits or, if none is found, the placement that misses the
     least bytes. given: the index of the region of some states."""
     items = _items(plans, states, alignment)
@@ -65,7 +65,7 @@ def in_regions(
         lambda i: (-i.moved / i.bytes, -i.bytes),
         lambda i: (-i.bytes, -i.moved),
     ]
-    best: Regions | None = None
+    best: RegionAssignment | None = None
     for order in orders:
         limits = [s.bytes for s in spaces]
         for _ in range(ROUNDS):
@@ -99,7 +99,7 @@ def _assigned(
     limits: Sequence[int],
     plans: Sequence[EntryPlan],
     given: Mapping[State, int],
-) -> dict[State | Placed, int]:
+) -> dict[State | PlacedBuffer, int]:
     """The region of each item, in this order, but first of the items that have no choice. Integers of 32 bits and items
     that fit nowhere are in the main region."""
     fixed = [0] * len(spaces)
@@ -127,7 +127,7 @@ def _assigned(
             return [given[item.of]] if item.of in given else cheapest
         return cheapest if item.of.pool != "int" else [0]  # only the main region has an arena of integers
 
-    out: dict[State | Placed, int] = {}
+    out: dict[State | PlacedBuffer, int] = {}
     for item in sorted(items, key=lambda item: len(choices(item))):
         choice = choices(item)
         out[item.of] = next((k for k in choice if put(item, k, len(choice) == 1)), -1)
@@ -138,8 +138,11 @@ def _assigned(
 
 
 def _placed(
-    plans: Sequence[EntryPlan], homes: dict[State | Placed, int], spaces: Sequence[Space], alignment: int
-) -> Regions:
+    plans: Sequence[EntryPlan],
+    homes: dict[State | PlacedBuffer, int],
+    spaces: Sequence[Space],
+    alignment: int,
+) -> RegionAssignment:
     """The plans with arenas in the regions, and the bytes used of each region."""
     placed = tuple(_with_arenas(plan, homes, spaces, alignment) for plan in plans)
     states = {s: k for s, k in homes.items() if isinstance(s, State)}
@@ -149,13 +152,13 @@ def _placed(
         arenas = ("float", "int") if k == 0 else (space.region,)
         sizes = [max((p.plans[a].peak for p in placed if a in p.plans), default=0) for a in arenas]
         used.append(fixed + (-fixed % alignment if sizes[0] else 0) + sum(sizes))
-    return Regions(placed, states, tuple(used))
+    return RegionAssignment(placed, states, tuple(used))
 
 
 def _with_arenas(
-    plan: EntryPlan, homes: dict[State | Placed, int], spaces: Sequence[Space], alignment: int
+    plan: EntryPlan, homes: dict[State | PlacedBuffer, int], spaces: Sequence[Space], alignment: int
 ) -> EntryPlan:
-    made: dict[Placed | None, Placed] = {}
+    made: dict[PlacedBuffer | None, PlacedBuffer] = {}
     for b in plan.placed:
         home = homes[b.root]
         made[b] = replace(b, arena="" if home == 0 else spaces[home].region, over=made.get(b.over))

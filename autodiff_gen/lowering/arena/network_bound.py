@@ -10,7 +10,7 @@ it in as many bytes. Scratch memory, and gradients that wait for others, do not 
 from __future__ import annotations
 
 from ...ir.node import Value
-from ...ir.origin import is_late
+from ...ir.origin import is_after_loss
 from ..plan import EntryPlan, PlannedStep
 
 
@@ -21,13 +21,13 @@ def network_bound(plan: EntryPlan) -> int:
     read: dict[Value, int] = {}
     for s in plan.steps:
         read |= dict.fromkeys((v.base for v in s.node.operands), s.number)
-        if is_late(s.node.origin) and s.nest is None:
+        if is_after_loss(s.node.origin) and s.nest is None:
             late |= dict.fromkeys(_weights(s, plan), s.number)
     images = dict(
         read
     )  # for each value the last step that reads it, or reads what loops of the forward pass compute from it
     for s in reversed(plan.steps):
-        if s.nest is not None and not is_late(s.node.origin):
+        if s.nest is not None and not is_after_loss(s.node.origin):
             last = max([images.get(r, 0) for r in s.node.results], default=0)
             large = max([r.type.bytes for r in s.node.results], default=0)
             images |= {
@@ -39,7 +39,7 @@ def network_bound(plan: EntryPlan) -> int:
         stored = sum(v.type.bytes for v, last in until.items() if last >= s.number)
         results = [r for r in s.node.results if r not in plan.states and r not in plan.outputs]
         peak = max(peak, stored + sum(r.type.bytes for r in results))
-        if not is_late(s.node.origin):
+        if not is_after_loss(s.node.origin):
             gradients = [late[w] for w in _weights(s, plan) if w in late]
             until |= {
                 r: max([*gradients, read.get(r, 0)]) if gradients else images.get(r, 0) for r in results

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..plan import EntryPlan, Placed
+from ..plan import EntryPlan, PlacedBuffer
 
 
 def grant_scratch(plans: Iterable[EntryPlan], alignment: int) -> None:
@@ -23,7 +23,7 @@ def grant_scratch(plans: Iterable[EntryPlan], alignment: int) -> None:
                     arena, offset = room
                     home = "" if arena == "float" else arena
                     memory = step.give_memory(node, size)
-                    held = Placed([memory], step, size, step.number, step.number, "float", offset, home)
+                    held = PlacedBuffer([memory], step, size, step.number, step.number, "float", offset, home)
                     plan.placed.append(held)
 
 

@@ -14,7 +14,7 @@ from ...ir.liveness import pool_of
 from ...ir.node import Node, Value, base
 from ...ir.op_kinds import KernelOp
 from ...ir.traits import macs
-from ..plan import EntryPlan, InnerPlan, Placed, PlannedStep, ScanPlan
+from ..plan import EntryPlan, InnerPlan, PlacedBuffer, PlannedStep, ScanPlan
 
 Bytes = Counter[Value]
 Memory = Counter[tuple[PlannedStep, str]]  # of the memory for the steps inside a step, by pool
@@ -34,7 +34,7 @@ def traffic(plan: EntryPlan) -> tuple[Bytes, Memory]:
     return values, memory
 
 
-def of_buffer(b: Placed, values: Bytes, memory: Memory) -> int:
+def of_buffer(b: PlacedBuffer, values: Bytes, memory: Memory) -> int:
     """Bytes that the steps move to and from a buffer."""
     if b.owner is not None:
         return 2 * b.bytes if b.values else memory[b.owner, b.pool]

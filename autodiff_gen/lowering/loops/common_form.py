@@ -13,7 +13,7 @@ from ..c import c_query
 from .block_moves import COPY, FILL
 
 ROLES = COUNT, STRIDE, OFFSET, FACTOR = "count", "stride", "offset", "factor"  # of numbers
-Place: TypeAlias = c.Name | c.Member
+VariableRef: TypeAlias = c.Name | c.Member
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Variable:
     """A variable from outside that statements use. is_const: whether they only read through the pointer; is_trained:
     whether it is a parameter of the model."""
 
-    name: Place
+    name: VariableRef
     c_type: str
     called: Called
     is_const: bool = False
@@ -32,7 +32,7 @@ class Variable:
         return self.c_type.endswith("*")
 
 
-Known: TypeAlias = Mapping[Place, Variable]  # the variables that statements may use
+Known: TypeAlias = Mapping[VariableRef, Variable]  # the variables that statements may use
 
 
 def declared_by(statement: c.Statement) -> Iterator[Variable]:
@@ -94,7 +94,7 @@ def section_of(body: c.Statements, caller: tuple[str, str], known: Known) -> Sec
 def renamed(
     body: c.Statements,
     local: Callable[[str], str],
-    outer: Callable[[Place], c.Expr],
+    outer: Callable[[VariableRef], c.Expr],
     number: Callable[[c.Literal], c.Literal | c.Name],
     loop: Callable[[c.For], c.For],
 ) -> c.Statements:
@@ -150,7 +150,7 @@ class _Form:
     body: c.Statements
     known: Known
     numbers: list[Number] = field(default_factory=list)
-    outer: dict[Place, c.Name] = field(default_factory=dict)
+    outer: dict[VariableRef, c.Name] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.locals: dict[str, str] = {}
@@ -164,7 +164,7 @@ class _Form:
     def _local(self, name: str) -> str:
         return self.locals.setdefault(name, f"local {len(self.locals)}")
 
-    def _outer(self, place: Place) -> c.Expr:
+    def _outer(self, place: VariableRef) -> c.Expr:
         if place not in self.known:
             return place
         return self.outer.setdefault(place, c.Name(f"outer {len(self.outer)}"))

@@ -11,7 +11,7 @@ from ...ir.identifiers import OURS, Scope
 from ...ir.names import Called
 from ..c import c_ast as c
 from ..c import c_query
-from .common_form import ROLES, Place, Section, locals_of, renamed
+from .common_form import ROLES, Section, VariableRef, locals_of, renamed
 from .role_names import parameter_name
 
 OLD = "old_"  # begins the name of the element of a state before it is replaced
@@ -52,7 +52,7 @@ def function_of(name: str, group: Sequence[Section], taken: Scope) -> CommonFunc
     first, *_ = group
     scope = Scope(taken.taken)
     types = [_type(group, k) for k in range(len(first.outer))]
-    names: dict[Place, str] = {}
+    names: dict[VariableRef, str] = {}
     for k, v in enumerate(first.outer):
         if isinstance(v.name, c.Name) and v.name.text in OURS:
             names[v.name] = v.name.text
@@ -84,7 +84,7 @@ def _type(group: Sequence[Section], number: int) -> str:
 
 
 def _body(
-    section: Section, names: dict[Place, str], numbers: dict[int, c.Name], scope: Scope
+    section: Section, names: dict[VariableRef, str], numbers: dict[int, c.Name], scope: Scope
 ) -> c.Statements:
     """Statements with these names of variables from outside, and of numbers by position. A local for
     the old element of an array is named after the array, `old_x`. A local with the name of an array gets `_i`."""

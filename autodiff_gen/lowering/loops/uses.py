@@ -20,7 +20,7 @@ from .statements import Accumulate, Begin, LoadRows, Local, Loop, ProductRow, St
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class NestAccess:
     """One read or write of a value in memory. path: the bodies of loops around it, the outermost first; time: its
     position in the order of all reads and writes; index: the index along axes with more
     than one element; None: all elements, in any order. window: the part of the value that the index counts in; None:
@@ -76,13 +76,13 @@ def _same_iteration(loop: Body, a: tuple[Index, ...], b: tuple[Index, ...]) -> b
     return any(is_of(i) and is_of(j) for i, j in zip(a, b, strict=True))
 
 
-class Uses:
+class NestAccesses:
     """The reads and the writes of the statements of one loop nest, by value."""
 
     def __init__(self, statements: Statements) -> None:
         self.exprs = statements.exprs
-        self.reads: dict[Value, list[Use]] = {}
-        self.writes: dict[Value, list[Use]] = {}
+        self.reads: dict[Value, list[NestAccess]] = {}
+        self.writes: dict[Value, list[NestAccess]] = {}
         self._time = 0
         self._locals: set[LoopExpr] = set()
         self._visit(statements.top, statements.nest.top)
@@ -176,14 +176,14 @@ class Uses:
 
     def _add(
         self,
-        to: dict[Value, list[Use]],
+        to: dict[Value, list[NestAccess]],
         v: Value,
         index: tuple[Index, ...] | None,
         body: Body,
         window: Strided | None = None,
     ) -> None:
         at = None if index is None else _varying(v.type.shape if window is None else window.shape, index)
-        to.setdefault(v, []).append(Use(at, body.path, self._time, window))
+        to.setdefault(v, []).append(NestAccess(at, body.path, self._time, window))
 
 
 def window_of(v: Value, piece: int) -> Strided:

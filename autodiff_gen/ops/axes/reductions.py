@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import ShapeError
 from ...ir.build import apply, broadcast_to, with_shape
 from ...ir.node import Op, Sample, Value, define
-from ...ir.op_forms import First
+from ...ir.op_forms import FirstResultOnly
 from ...ir.op_kinds import Attrs, Reduce
 from ...ir.types import Shape, Type, normalise_axes, s32
 from ..support import by_operand, check_float
@@ -133,7 +133,7 @@ def _extreme(name: str, c: str, start: str, identifier: str, ref: Callable[..., 
         ),
         samples=SAMPLES,
         torch=f"torch.{name}(a, dim=axes, keepdim=keepdim)",
-        form=First(f"{name.removeprefix('a')}_with_index"),
+        form=FirstResultOnly(f"{name.removeprefix('a')}_with_index"),
     )
 
 

@@ -13,7 +13,7 @@ from ...errors import ShapeError
 from ...ir.build import apply
 from ...ir.kernel_call import KernelCall, Operand, Result
 from ...ir.node import Sample, Value, define
-from ...ir.op_forms import First
+from ...ir.op_forms import FirstResultOnly
 from ...ir.op_kinds import Attrs, KernelOp
 from ...ir.strides import Strided, dense
 from ...ir.types import Type, u8
@@ -248,7 +248,7 @@ max_pool2d_values = define(
     lower=KernelOp(_values_call, strided=(0,), tile=of_images),
     samples=tuple(Sample((x,), attrs) for x, attrs in _ROWS),
     torch=f"({_TORCH_MAX})[0]",
-    form=First("max_pool2d"),
+    form=FirstResultOnly("max_pool2d"),
 )
 
 max_pool2d_dx = define(

@@ -11,7 +11,7 @@ from typing import Any
 from ...errors import ShapeError
 from ...ir.kernel_call import KernelCall, Operand, Result
 from ...ir.node import OPS, Sample, define
-from ...ir.op_forms import Composed
+from ...ir.op_forms import TwoOpsInOne
 from ...ir.op_kinds import Attrs, KernelOp
 from ...ir.strides import Strided, dense
 from ...ir.types import Shape, Size, Type, planned
@@ -196,7 +196,7 @@ conv2d_pool = define(
     vjp=None,
     lower=KernelOp(_pool_call, macs, strided=(0,)),
     samples=tuple(Sample((x, w, w[:1]), attrs) for x, w, _, attrs in _ROWS),
-    form=Composed("max_pool2d", "conv2d", 0, _joined, biased=True),
+    form=TwoOpsInOne("max_pool2d", "conv2d", 0, _joined, biased=True),
     windows=_windows_of_product,
 )
 
@@ -207,7 +207,7 @@ conv2d_pool_dx = define(
     vjp=None,
     lower=KernelOp(_dx_call, _pooled_macs),
     samples=tuple(_indexed((y, y, w), 1, {**a, "size": x[1:3]}) for x, w, y, a in _ROWS),
-    form=Composed("conv2d_dx", "max_pool2d_dx", 0, lambda pool, conv: _joined(conv, pool)),
+    form=TwoOpsInOne("conv2d_dx", "max_pool2d_dx", 0, lambda pool, conv: _joined(conv, pool)),
 )
 
 conv2d_pool_dw = define(
@@ -217,7 +217,7 @@ conv2d_pool_dw = define(
     vjp=None,
     lower=KernelOp(_dw_call, _pooled_macs, strided=(0,), summed=(0, 1)),
     samples=tuple(_indexed((x, y, y), 2, {**a, "kernel": w[1:3]}) for x, w, y, a in _ROWS),
-    form=Composed("conv2d_dw", "max_pool2d_dx", 1, lambda pool, conv: _joined(conv, pool)),
+    form=TwoOpsInOne("conv2d_dw", "max_pool2d_dx", 1, lambda pool, conv: _joined(conv, pool)),
     windows=_windows_of_gradient,
 )
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ...errors import ShapeError
 from ...ir.kernel_call import KernelCall, Operand, Result
 from ...ir.node import Sample, define
-from ...ir.op_forms import Added
+from ...ir.op_forms import AddedToMemory
 from ...ir.op_kinds import Attrs, KernelOp
 from ...ir.strides import Strided
 from ...ir.types import Type
@@ -31,6 +31,6 @@ axpby = define(
     ref=sum_of,
     vjp=None,
     lower=KernelOp(_call, summed=(0,)),
-    form=Added(""),
+    form=AddedToMemory(""),
     samples=(Sample(((9,), (9,), ()), {"beta": 1.0, "negate": True}),),
 )

@@ -13,7 +13,7 @@ import numpy as np
 from ...errors import ShapeError
 from ...ir.kernel_call import Epilogue, KernelCall
 from ...ir.node import Op, Sample, define
-from ...ir.op_forms import Finished
+from ...ir.op_forms import WithEpilogue
 from ...ir.op_kinds import Attrs, KernelOp, Range, Tile
 from ...ir.strides import Strided
 from ...ir.types import Shape, Type, f32
@@ -65,7 +65,7 @@ def register_with_epilogue(name: str, op: Op) -> Op:
     lower = op.lower
     if isinstance(lower, KernelOp):
         lower = KernelOp(choose, lower.macs, lower.strided, tile=tile)
-    form = Finished(op.name)
+    form = WithEpilogue(op.name)
     return define(name, infer=infer, ref=ref, vjp=None, lower=lower, samples=_samples(op), form=form)
 
 

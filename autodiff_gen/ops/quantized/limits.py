@@ -19,7 +19,7 @@ from ...ir.build import apply
 from ...ir.kernel_call import KernelCall, Result
 from ...ir.names import with_role
 from ...ir.node import OPS, VJP, Op, OptionalValues, Sample, Value, Values, Wanted, define
-from ...ir.op_forms import First
+from ...ir.op_forms import FirstResultOnly
 from ...ir.op_kinds import ATOM, Attrs, Elementwise, KernelOp
 from ...ir.origin import building_as
 from ...ir.quantization import HIGH, LOW
@@ -74,7 +74,7 @@ def with_convention(op: str, clamp_gradient: str) -> tuple[str, dict[str, Any]]:
     if clamp_gradient == OPEN:
         return op, {}
     form = OPS[op].form
-    if isinstance(form, First):
+    if isinstance(form, FirstResultOnly):
         return form.of, {}
     return op, {CLAMP_GRADIENT: clamp_gradient}
 
@@ -125,7 +125,7 @@ class Limited:
         """Register the op, and the op for the closed convention, whose second result is the mask. Returns the first."""
         masked = self.name.replace("_s8", "_within_s8")
         both = partial(define, vjp=through_limits(self.gradients), samples=self.samples, windows=self.windows)
-        op = both(self.name, self.infer, self._limited, lower=self.lower, form=First(masked))
+        op = both(self.name, self.infer, self._limited, lower=self.lower, form=FirstResultOnly(masked))
 
         def call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
             found = self.lower.choose(layouts, results, attrs)

@@ -15,9 +15,9 @@ pooling's gradient would hold are never multiplied.
           pool_ceil_mode=False)
       y <- %1
 
-Ops of the form `Composed` are compositions of two others. Where nothing reads the other results of a call, such as the
-indices of a pooling by maximum in `predict`, an op of the form `First` computes only the first result. The call stays
-if the backend of its kernel has no kernel for only the first result.
+Ops of the form `TwoOpsInOne` are compositions of two others. Where nothing reads the other results of a call, such as
+the indices of a pooling by maximum in `predict`, an op of the form `FirstResultOnly` computes only the first result.
+The call stays if the backend of its kernel has no kernel for only the first result.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ...ir.build import apply, apply_node, filled, with_shape
 from ...ir.graph import Graph
 from ...ir.names import with_role
 from ...ir.node import OPS, Node, Op, Value, in_form, in_forms
-from ...ir.op_forms import Composed, First
+from ...ir.op_forms import FirstResultOnly, TwoOpsInOne
 from ...ir.op_kinds import KernelOp, Reduce
 from ...ir.rewrite import rewritten
 from ...ir.strides import dense
@@ -48,7 +48,7 @@ class _Fit:
     reads the first call's result directly."""
 
     op: Op
-    form: Composed
+    form: TwoOpsInOne
     attrs: dict[str, Any]
     between: int | None
 
@@ -86,13 +86,13 @@ class _Fusion:
         self.fits = {
             n: fit
             for n in graph.of(KernelOp)
-            for op in in_forms(n.op, Composed)
+            for op in in_forms(n.op, TwoOpsInOne)
             if (fit := self._fit(n, op)) is not None
         }
 
     def _fit(self, node: Node, op: Op) -> _Fit | None:
         form = op.form
-        assert isinstance(form, Composed)
+        assert isinstance(form, TwoOpsInOne)
         v = node.operands[form.operand]
         places: list[int | None] = [None, *(_as_biased(v) if form.biased else ())]
         for between in places:
@@ -114,7 +114,7 @@ class _Fusion:
     def only_first(self, node: Node) -> Op | None:
         """The op that computes only the first result of a call, if nothing reads the others."""
         unread = all(r not in self.roots and not self.readers.get(r) for r in node.results[1:])
-        return in_form(node.op, First) if unread else None
+        return in_form(node.op, FirstResultOnly) if unread else None
 
     def is_never_read(self, v: Value) -> bool:
         """Whether v need not be computed after the fusions: each reader reads values below v instead."""

@@ -35,7 +35,7 @@ from ...ir.build import apply, with_shape
 from ...ir.graph import Graph
 from ...ir.names import with_role
 from ...ir.node import Node, Op, Value, base, in_form
-from ...ir.op_forms import Finished
+from ...ir.op_forms import WithEpilogue
 from ...ir.op_kinds import Cond, Contraction, Elementwise, KernelOp, Leaf, Reduce, Scan, View
 from ...ir.origin import BACKWARD, building_as
 from ...ir.rewrite import rewritten
@@ -76,7 +76,7 @@ def _finished(node: Node) -> Op | None:
         inner, columns = node.operands[0].type.shape[-1], node.results[0].type.shape[-1]
         if 1 in (inner, columns):
             return None
-    return in_form(node.op, Finished)
+    return in_form(node.op, WithEpilogue)
 
 
 class _Chains:

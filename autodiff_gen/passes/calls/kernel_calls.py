@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from ...ir.kernel_call import Epilogue, KernelCall, Scalar
 from ...ir.node import Node, Value
-from ...ir.op_forms import Added, Finished
+from ...ir.op_forms import AddedToMemory, WithEpilogue
 from ...ir.op_kinds import Contraction, KernelOp, RowContraction
 from ...ir.strides import Strided, dense
 from ...ir.views import known_layout, layout, stored
 from ...kernels.registry import Backends
 from ..costs import divisors
-from .select_gemm import choose
+from .select_gemm import gemm_call
 
 
 def call_of(node: Node) -> KernelCall:
@@ -25,12 +25,12 @@ def call_of(node: Node) -> KernelCall:
     assert isinstance(lower, Contraction), node.op.name
     a, b = (known_layout(v) for v in node.operands[:2])
     match node.op.form:
-        case Finished():
-            return replace(choose(a, b), epilogue=Epilogue.of(node.attrs))
-        case Added():
+        case WithEpilogue():
+            return replace(gemm_call(a, b), epilogue=Epilogue.of(node.attrs))
+        case AddedToMemory():
             alpha = Scalar(len(node.operands) - 1, node.attrs["negate"])
-            return choose(a, b, alpha, node.attrs["beta"])
-    return choose(a, b, c=stored(node.results[0]))
+            return gemm_call(a, b, alpha, node.attrs["beta"])
+    return gemm_call(a, b, c=stored(node.results[0]))
 
 
 def call_in_place(node: Node, arena: Mapping[Value, int], backends: Backends) -> KernelCall | None:
@@ -60,8 +60,8 @@ def row_call(node: Node, layouts: Sequence[Strided], block: tuple[int, int] | No
     if block is not None:
         rows, columns = block
         b = Strided((b.shape[0], columns), b.strides, b.offset)
-        return choose(Strided((rows, a.shape[1]), a.strides, a.offset), b)
-    return choose(
+        return gemm_call(Strided((rows, a.shape[1]), a.strides, a.offset), b)
+    return gemm_call(
         dense((1, a.shape[1])) if is_gathered(node, a) else Strided((1, a.shape[1]), a.strides, a.offset), b
     )
 

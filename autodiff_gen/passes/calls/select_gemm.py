@@ -29,7 +29,7 @@ def _stored(at: Strided) -> tuple[str, int]:
     return "t", column_step if columns > 1 else rows
 
 
-def choose(
+def gemm_call(
     a: Strided, b: Strided, alpha: Factor = 1.0, beta: float = 0.0, c: Strided | None = None
 ) -> KernelCall:
     """The call for c[m,n] = alpha a[m,k] . b[k,n] + beta c. `c` is dense if no layout is given; kernels can read the

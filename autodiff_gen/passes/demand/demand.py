@@ -25,7 +25,7 @@ from ...ir.op_kinds import (
     View,
     ViewKind,
 )
-from ...ir.origin import is_late
+from ...ir.origin import is_after_loss
 from ...ir.tiles import computed, part_of, shape_of, whole
 from ...ir.traits import is_sum, view_kind
 from ...ir.types import f32, planned_size
@@ -129,7 +129,7 @@ class Demand:
             return y in self._counted
         same = [v for v in node.operands if v.type == y.type and not isinstance(v.base.node.op.lower, Leaf)]
         is_for_products = all(self._is_for_products(n) for n in self._graph.users[y])
-        return y in self._counted and not is_for_products and not (same and is_late(node.origin))
+        return y in self._counted and not is_for_products and not (same and is_after_loss(node.origin))
 
     def _is_for_products(self, node: Node) -> bool:
         """Whether only products read a view."""

@@ -17,7 +17,7 @@ from ...ir.loop_axes import Labels, label
 from ...ir.node import Node, Value, base
 from ...ir.op_kinds import Elementwise, Iota, Leaf, RowContraction, View
 from ...ir.ordered_dag import OrderedDag
-from ...ir.origin import is_late
+from ...ir.origin import is_after_loss
 from ...ir.traits import compared_with_their_extremes, is_free, is_fusable
 from ...ir.types import Shape, planned_size
 from ...targets.cost_table import CostTable
@@ -214,7 +214,7 @@ class Groups:
                 readers.setdefault(v.base, []).append(n)
         holders = {n: {g} for n, g in self.group.items()}  # the groups that compute a node
 
-        late = {g: all(is_late(n.origin) for n in group.nodes) for g, group in self.groups.items()}
+        late = {g: all(is_after_loss(n.origin) for n in group.nodes) for g, group in self.groups.items()}
 
         def elsewhere(v: Value) -> Iterator[int]:
             """The groups that read v and do not compute it."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ...ir.graph import Graph
 from ...ir.node import Node, Value, base
 from ...ir.op_kinds import Cond, Contraction, KernelOp, Scan
-from ...ir.origin import BACKWARD, UPDATE, is_late
+from ...ir.origin import BACKWARD, UPDATE, is_after_loss
 from ...ir.types import Shape, planned_size
 from ...targets.cost_table import CostTable
 from ..work_estimate import work
@@ -87,7 +87,7 @@ class PhaseBudget:
         """A group of one node."""
         origin = node.origin
         own = {self.parts[node]}, {origin.scope}, shape
-        return Group([node], *own, origin.again, not is_late(origin), {origin.strip})
+        return Group([node], *own, origin.again, not is_after_loss(origin), {origin.strip})
 
     def apart(self, first: Group, second: Group) -> bool:
         """Whether two groups stay apart, where the second reads the first. The budget then pays the cost."""

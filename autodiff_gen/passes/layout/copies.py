@@ -11,7 +11,7 @@ from ...ir.graph import Graph, State
 from ...ir.identifiers import identifier
 from ...ir.node import CONST, Node, Value, base
 from ...ir.op_kinds import Cond, Contraction, KernelOp, Leaf, RowContraction, Scan, View
-from ...ir.origin import UPDATE, Label, building, is_late
+from ...ir.origin import UPDATE, Label, building, is_after_loss
 from ...ir.strides import Strided, dense
 from ...ir.traits import has_address, has_epilogue, macs
 from ...ir.types import planned_size
@@ -31,7 +31,7 @@ def _is_readable(node: Node, i: int, v: Value) -> bool:
     if isinstance(lower, RowContraction) and lower.call is not None and i < 2:
         return has_address(v) if i else _has_adjacent_rows(v)
     if isinstance(lower, Contraction | RowContraction) and i < 2:
-        return readable_by_kernels(v)
+        return is_readable_by_gemm(v)
     if isinstance(lower, Contraction):
         return not has_epilogue(node) or _is_dense(v)
     return not isinstance(lower, KernelOp | Scan | Cond) or _serves(node, i, v)
@@ -43,7 +43,7 @@ def copied_again(graph: Graph, context: Context) -> set[Value]:
     if not context.weighs_memory:
         return set()
     nodes = [n for n in graph.nodes if not isinstance(n.op.lower, View)]
-    late = [n for n in nodes if is_late(n.origin)]
+    late = [n for n in nodes if is_after_loss(n.origin)]
     read = {v.base for n in late for i, v in enumerate(n.operands) if i not in unreadable(n, n.operands)}
     return read | {v.base for n in nodes for v in n.operands if isinstance(v.base.node.op.lower, Leaf)}
 
@@ -82,7 +82,7 @@ def has_gaps(v: Value) -> bool:
     )
 
 
-def readable_by_kernels(v: Value) -> bool:
+def is_readable_by_gemm(v: Value) -> bool:
     """Whether a gemm kernel can read v: one of the last two axes must be contiguous, and neither repeats."""
     if not has_address(v):
         return False

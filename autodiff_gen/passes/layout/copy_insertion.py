@@ -41,7 +41,7 @@ from ...ir.op_kinds import (
     View,
 )
 from ...ir.ordered_dag import OrderedDag
-from ...ir.origin import BACKWARD, is_late
+from ...ir.origin import BACKWARD, is_after_loss
 from ...ir.rewrite import rewritten
 from ...ir.views import layout
 from ..context import Context
@@ -58,7 +58,7 @@ def _with_copies(graph: Graph, context: Context) -> Graph:
     def copy_of(v: Value, is_again: bool) -> Value:
         if (v, is_again) not in copies:
             origin = base(v).node.origin
-            phase = BACKWARD if is_again and not is_late(origin) else origin.phase
+            phase = BACKWARD if is_again and not is_after_loss(origin) else origin.phase
             copies[v, is_again] = copied_for(v, v.node.origin.scope, phase)
         return copies[v, is_again]
 
@@ -72,7 +72,7 @@ def _with_copies(graph: Graph, context: Context) -> Graph:
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
         lower = node.op.lower
-        again = [is_late(node.origin) and v.base in lasting for v in node.operands]
+        again = [is_after_loss(node.origin) and v.base in lasting for v in node.operands]
         operands = tuple([shown(v, is_again) for v, is_again in zip(operands, again, strict=True)])
         failing = unreadable(node, operands)
         if isinstance(lower, RowContraction) and lower.call is not None and 0 in failing:

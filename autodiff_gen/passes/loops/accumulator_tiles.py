@@ -22,7 +22,7 @@ from ...ir.node import Node, Value, base
 from ...ir.op_kinds import Elementwise, Reduce
 from ...ir.traits import is_work
 from ...ir.types import planned
-from ..costs import accumulator_tile, has_wide_vectors, rows_are_kept, terms_are_repeated
+from ..costs import accumulator_tile, has_wide_vectors, terms_are_repeated, uses_column_blocks
 from .loop_nest import LoopNest
 from .nesting import AccumulatorTile, Body, Root, RootStep, chains
 
@@ -225,7 +225,7 @@ class _Rewrite:
         parent = self.block or self.outer
         around = planned(tuple(b.extent for b in root.inner.path[parent.depth + 1 : -1]))
         (extent,) = planned((loop.extent,))
-        if rows_are_kept(nest.cost, len(sums.rows), math.prod(around), extent, self.size or extent):
+        if uses_column_blocks(nest.cost, len(sums.rows), math.prod(around), extent, self.size or extent):
             nest.row_loops[root.inner] = Body(parent, loop.axis, self.size or extent, of=self.block)
             made.insert(at, RootStep(root, "load rows"))
 

@@ -19,7 +19,7 @@ from ...ir.node import Value
 from ...ir.op_kinds import Elementwise
 from ...ir.traits import is_work
 from ...ir.types import planned
-from ..costs import columns_of_a_tile, rows_are_kept, rows_are_read_by_blocks
+from ..costs import columns_of_a_tile, rows_are_read_by_blocks, uses_column_blocks
 from .loop_nest import LoopNest
 from .nesting import Body, Root, RootStep, chains
 
@@ -56,7 +56,7 @@ def _tile_of(chain: list[Body], nest: LoopNest) -> int | None:
     most = nest.cost.registers // len(rows)
     columns = columns_of_a_tile(nest.cost, inner.extent, most)
     iterations = math.prod(planned(tuple(b.extent for b in around)))
-    if not columns or not rows_are_kept(nest.cost, len(rows), iterations, inner.extent, columns):
+    if not columns or not uses_column_blocks(nest.cost, len(rows), iterations, inner.extent, columns):
         return None
     return columns
 

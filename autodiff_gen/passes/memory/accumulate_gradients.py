@@ -29,7 +29,7 @@ from ...ir.build import with_shape
 from ...ir.graph import Graph
 from ...ir.node import Node, Value
 from ...ir.op_kinds import Elementwise
-from ...ir.origin import is_late
+from ...ir.origin import is_after_loss
 from ...ir.rewrite import rewritten
 from ...ir.types import f32
 from ...ir.views import whole_views
@@ -85,7 +85,7 @@ def _sums(graph: Graph) -> dict[Node, tuple[int, int]]:
         (result,) = node.results
         if (
             node.op.signs != (1, 1)
-            or not is_late(node.origin)
+            or not is_after_loss(node.origin)
             or result.type.dtype is not f32
             or result in homes
         ):

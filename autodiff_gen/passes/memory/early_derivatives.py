@@ -36,7 +36,7 @@ from dataclasses import replace
 from ...ir.graph import Graph
 from ...ir.node import Node, Value, base
 from ...ir.op_kinds import Elementwise, Leaf
-from ...ir.origin import BACKWARD, FORWARD, Label, is_late
+from ...ir.origin import BACKWARD, FORWARD, Label, is_after_loss
 from ...ir.rewrite import rewritten
 from ...ir.traits import is_free
 from ..context import Context
@@ -90,4 +90,4 @@ def _is_there(v: Value, graph: Graph, roots: Set[Value], nodes: set[Node]) -> bo
     """Whether a value is in memory in the backward pass in any case, or because nodes other than these read it."""
     if v in roots or isinstance(v.node.op.lower, Leaf) or is_free(v.node):
         return True
-    return any(is_late(n.origin) and n not in nodes for n in graph.readers(v))
+    return any(is_after_loss(n.origin) and n not in nodes for n in graph.readers(v))

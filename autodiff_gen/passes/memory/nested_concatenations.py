@@ -10,16 +10,16 @@ from ...ir.op_kinds import Assemble
 from ...ir.types import planned_size
 from ...ops.movement.slices import window
 
-Place = tuple[Value, tuple[int, ...]]  # the larger value, and where in it a value begins
+WindowIn = tuple[Value, tuple[int, ...]]  # the larger value, and where in it a value begins
 
 
-def contained(nodes: Sequence[Node]) -> dict[Value, Place]:
+def contained(nodes: Sequence[Node]) -> dict[Value, WindowIn]:
     """The values that the largest concatenations of these nodes contain, each with its place. A concatenation is only
     counted if it contains another one."""
     parts = {
         n.results[0]: p for n in nodes if isinstance(n.op.lower, Assemble) and (p := _parts(n)) is not None
     }
-    found: dict[Value, Place] = {}
+    found: dict[Value, WindowIn] = {}
     for y in sorted(parts, key=lambda v: -v.type.bytes):
         if y in found:
             continue
@@ -29,7 +29,7 @@ def contained(nodes: Sequence[Node]) -> dict[Value, Place]:
     return found
 
 
-def read_in(place: Place, v: Value) -> Value:
+def read_in(place: WindowIn, v: Value) -> Value:
     """A contained value as a window of the one that contains it."""
     return window(place[0], v.type.shape, place[1], (1,) * v.ndim)
 

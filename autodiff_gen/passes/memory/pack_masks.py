@@ -34,7 +34,7 @@ from ...ir.build import apply
 from ...ir.graph import Graph
 from ...ir.node import CONST, Node, Value, base, topological
 from ...ir.op_kinds import Elementwise, Leaf
-from ...ir.origin import building_as, is_late
+from ...ir.origin import building_as, is_after_loss
 from ...ir.rewrite import rewritten
 from ...ir.traits import is_fusable
 from ...ir.types import planned_size
@@ -77,16 +77,16 @@ def _found(graph: Graph) -> list[_Mask]:
     found: dict[Value, list[_Mask]] = {}
     for node in graph.of(Elementwise):
         readers = [n for n in users.get(node.results[0], ()) if not _is_mask(n)]
-        mask = _mask(node) if readers and all(is_late(n.origin) for n in readers) else None
+        mask = _mask(node) if readers and all(is_after_loss(n.origin) for n in readers) else None
         if mask is not None:
             found.setdefault(base(mask.of), []).append(mask)
     out: list[_Mask] = []
     for source, masks in found.items():
         inside = frozenset(n for m in masks for n in m.nodes)
         every = list(graph.readers(source))
-        late = {n for n in every if is_late(n.origin)}
+        late = {n for n in every if is_after_loss(n.origin)}
         stored = not is_fusable(source.node) or not all(map(is_fusable, every))
-        stays = source in roots or isinstance(source.node.op.lower, Leaf) or is_late(source.node.origin)
+        stays = source in roots or isinstance(source.node.op.lower, Leaf) or is_after_loss(source.node.origin)
         if stored and not stays and late <= inside:
             out += masks
     return out

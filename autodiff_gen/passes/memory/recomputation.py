@@ -12,7 +12,7 @@ from ...ir.graph import Graph
 from ...ir.liveness import Liveness
 from ...ir.node import Node, Value, base
 from ...ir.op_kinds import Leaf, View
-from ...ir.origin import Label, is_late
+from ...ir.origin import Label, is_after_loss
 from ...ir.rewrite import rewritten
 from ...ir.traits import compared_with_their_extremes, is_free
 from ..context import Context
@@ -81,7 +81,7 @@ class Recomputation:
         return self.made[chosen, apart]
 
     def _computed_again(self, chosen: frozenset[Value], apart: bool) -> Graph:
-        after = {n for n, steps in self.steps.items() if min(steps) > self.at and is_late(n.origin)}
+        after = {n for n, steps in self.steps.items() if min(steps) > self.at and is_after_loss(n.origin)}
         made: dict[Value | None, dict[Value, Value]] = defaultdict(dict)  # copies
         changed: dict[
             Value, Value | None
@@ -127,8 +127,10 @@ def is_large_part(values: Iterable[Value], graph: Graph, context: Context) -> bo
         )
         if size > context.budget:
             return True
-    late = [n for n in graph.nodes if is_late(n.origin)]
-    read = {v.base for n in late for v in n.operands if not is_late(v.base.node.origin) and not _is_leaf(v)}
+    late = [n for n in graph.nodes if is_after_loss(n.origin)]
+    read = {
+        v.base for n in late for v in n.operands if not is_after_loss(v.base.node.origin) and not _is_leaf(v)
+    }
     return sum(v.type.bytes for v in values) >= SMALLEST_PART * sum(v.type.bytes for v in read)
 
 
@@ -160,7 +162,7 @@ def _copied(node: Node, operands: tuple[Value, ...], phase: str) -> Node:
 
 def _is_repeatable(node: Node) -> bool:
     """Whether a node is no loop, and belongs to the forward pass or recomputes a node of the forward pass."""
-    return not node.regions and (node.origin.again or not is_late(node.origin))
+    return not node.regions and (node.origin.again or not is_after_loss(node.origin))
 
 
 def _is_leaf(v: Value) -> bool:

@@ -48,14 +48,14 @@ from typing import TypeAlias
 from ...ir.graph import Graph
 from ...ir.node import Node, Value, base
 from ...ir.op_kinds import Assemble, Elementwise, Leaf, Pick, View
-from ...ir.origin import BACKWARD, is_late
+from ...ir.origin import BACKWARD, is_after_loss
 from ...ir.rewrite import rewritten
 from ...ir.traits import compared_with_their_extremes, is_free, is_fusable
 from ...ir.types import planned_size
 from ..arena_use import liveness
 from ..context import Context
 from ..worth import excess, is_worth_its_time, takes_no_more
-from .nested_concatenations import Place, contained, read_in
+from .nested_concatenations import WindowIn, contained, read_in
 from .recomputation import SMALLEST_PART, copy_of, is_large_part
 from .snapshot_states import with_early_updates
 
@@ -64,9 +64,9 @@ def rematerialize(graph: Graph, context: Context) -> Graph:
     """See the module."""
     if graph.inner:
         return graph
-    late = [n for n in graph.nodes if is_late(n.origin)]
+    late = [n for n in graph.nodes if is_after_loss(n.origin)]
     best, tried = graph, dict[Value, frozenset[Value]]()
-    whole = contained([n for n in graph.nodes if not is_late(n.origin)])
+    whole = contained([n for n in graph.nodes if not is_after_loss(n.origin)])
     compared = compared_with_their_extremes(graph.nodes)
     kept = (set[Value](), compared) if compared else (compared,)
     # functions: recompute only expressions, or results of functions such as exp too
@@ -151,7 +151,7 @@ def _layers_at_the_peak(graph: Graph, context: Context) -> tuple[set[str], set[s
     """The layers of all values of the backward pass that are alive at the peak, and the layers of the largest of these
     values."""
     alive = liveness(with_early_updates(graph, context), context).at_the_peak
-    late = [v for v in alive if is_late(v.node.origin)]
+    late = [v for v in alive if is_after_loss(v.node.origin)]
     largest = [v for v in late if v.type.bytes == late[0].type.bytes]
     return {v.node.origin.scope for v in late}, {v.node.origin.scope for v in largest}
 
@@ -190,7 +190,7 @@ class _Forward:
     broadcast values, or only the value itself if it is stored."""
 
     def __init__(
-        self, graph: Graph, functions: bool, places: Mapping[Value, Place], once: Collection[Value]
+        self, graph: Graph, functions: bool, places: Mapping[Value, WindowIn], once: Collection[Value]
     ) -> None:
         self.graph, self.roots = graph, graph.homes
         self.functions, self.places, self.once = functions, places, once
@@ -200,7 +200,7 @@ class _Forward:
         values = [r for node in graph.nodes for r in node.results]
         for r in values:
             self.sources[r] = self._sources(r)
-        late = [n for n in graph.nodes if is_late(n.origin) and not isinstance(n.op.lower, View)]
+        late = [n for n in graph.nodes if is_after_loss(n.origin) and not isinstance(n.op.lower, View)]
         read = {v.base for n in late for v in n.operands if not self._is_compared(n, v)}
         by_source: dict[Value, set[Value]] = {}
         for v in read:
@@ -234,7 +234,7 @@ class _Forward:
             v in self.whole
             or v in self.once
             or not isinstance(node.op.lower, _COMPUTED_AGAIN)
-            or is_late(node.origin)
+            or is_after_loss(node.origin)
             or v in self.roots
         ):
             return alone

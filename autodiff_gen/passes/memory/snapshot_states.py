@@ -27,7 +27,7 @@ from ...ir.dependences import state_of, writers
 from ...ir.graph import Graph
 from ...ir.node import Node, Value, base
 from ...ir.op_kinds import Contraction, Elementwise, KernelOp, RowContraction
-from ...ir.origin import is_late
+from ...ir.origin import is_after_loss
 from ..arena_use import liveness
 from ..context import Context
 from ..layout.copy_insertion import with_old_states_copied
@@ -63,7 +63,7 @@ def larger_results(graph: Graph) -> list[tuple[Node, int, Node]]:
     of the operand, and the node that updates the state."""
     writer, found = writers(graph), []
     for n in graph.of(KernelOp, Contraction):
-        for i, v in enumerate(n.operands) if is_late(n.origin) else ():
+        for i, v in enumerate(n.operands) if is_after_loss(n.origin) else ():
             state = state_of(v)
             updated = writer.get(state) if state is not None else None
             if updated not in (None, n) and base(v).type.bytes < n.results[0].type.bytes:

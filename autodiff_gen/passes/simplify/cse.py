@@ -15,7 +15,7 @@ from __future__ import annotations
 from ...ir.build import apply, with_shape
 from ...ir.graph import Graph
 from ...ir.node import CONST, Node, Value, in_form
-from ...ir.op_forms import First
+from ...ir.op_forms import FirstResultOnly
 from ...ir.op_kinds import Leaf, Reduce
 from ...ir.rewrite import rewritten
 from ...ir.traits import key_of
@@ -30,7 +30,7 @@ def cse(graph: Graph, context: Context) -> Graph:
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
         is_plain = isinstance(node.op.lower, Reduce) and read.isdisjoint(node.results[1:])
-        first = in_form(node.op, First) if is_plain else None
+        first = in_form(node.op, FirstResultOnly) if is_plain else None
         key = key_of(node, operands, first)
         if key in known:
             return known[key]

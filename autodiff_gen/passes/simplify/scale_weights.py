@@ -48,11 +48,11 @@ def scale_weights(module: IRModule[Graph], context: Context) -> IRModule[Graph]:
     trained = {module.state(state) for state, _ in training.trained}
     changed = trained | {state for graph in module.entries for state in graph.updates}
     return module.with_entries(
-        *(scaled(g, changed, trained if "loss" in g.outputs else frozenset()) for g in module.entries)
+        *(scale_entry(g, changed, trained if "loss" in g.outputs else frozenset()) for g in module.entries)
     )
 
 
-def scaled(graph: Graph, changed: Set[State] = frozenset(), trained: Set[State] = frozenset()) -> Graph:
+def scale_entry(graph: Graph, changed: Set[State] = frozenset(), trained: Set[State] = frozenset()) -> Graph:
     """One entry. changed: the states that an entry changes; trained: the states whose gradients are computed later."""
     return rewritten(graph, _Scaling(graph, changed, trained).rewrite, graph.nodes)
 
