@@ -12,7 +12,7 @@ from pathlib import Path
 from ..codegen.program import Program
 from ..errors import ToolError
 from ..host.compiler import first_error
-from ..host.objects import Objects
+from ..host.object_cache import Objects
 from ..kernels.registry import Backends
 from ..targets import build_commands, installation
 from ..targets.board import BoardSpec

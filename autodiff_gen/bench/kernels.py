@@ -18,7 +18,7 @@ from ..lowering.c import c_syntax
 from ..targets.board import BoardSpec
 from ..targets.installation import __version__
 from .kernel_cases import Case
-from .measure import count_program, measurement
+from .step_benchmark import count_program, measurement
 
 SCHEMA = 1
 

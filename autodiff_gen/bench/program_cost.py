@@ -17,11 +17,11 @@ from ..model.model import Model
 from .callgrind import count_calls
 from .executable import Builder
 from .linker_map import text_bytes
-from .measure import TRAINING, plain
 from .probes import entry_probes
 from .program import data
 from .qemu_counter import count, plugin
 from .report import number
+from .step_benchmark import TRAINING, plain
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ..errors import KernelError, ToolError
 from ..host.compiler import first_error
-from ..host.objects import Objects
+from ..host.object_cache import Objects
 from ..kernels import registry as kernel_tables
 from ..kernels.contract import CONTRACT
 from ..kernels.read_table import TABLE

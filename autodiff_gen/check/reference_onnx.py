@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ..frontends.onnx.contrib_ops import DOMAIN
 from ..frontends.onnx.folding import reference
-from ..frontends.onnx.optimized import DOMAIN
 
 
 def operators() -> list[Any]:

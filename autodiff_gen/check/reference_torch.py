@@ -18,7 +18,7 @@ from ..errors import ModelError, ToolError
 from ..frontends.imported.program import WeightView
 from ..frontends.pytorch.export import silence
 from ..frontends.pytorch.python_state import state_kept
-from ..frontends.pytorch.shown_weights import shown_weights
+from ..frontends.pytorch.weight_aliases import shown_weights
 from .pt2_copy import safe_copy
 
 Arrays = Mapping[str, NDArray[Any]]

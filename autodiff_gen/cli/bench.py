@@ -173,9 +173,9 @@ def _add_tables(command: Command) -> None:
 
 def _bench(args: argparse.Namespace) -> int:
     from ..bench.markdown import around_section, replace_section
+    from ..bench.stage_ablation import chosen_cores, left_out_sets, measured
     from ..bench.stage_tables import tables
     from ..bench.stage_trials import settings
-    from ..bench.stages import chosen_cores, left_out_sets, measured
 
     if args.docs is not None:
         around_section(args.docs, "stages")  # an error before hours of measuring, not after them
@@ -211,8 +211,8 @@ def _sources(args: argparse.Namespace) -> int:
 
 
 def _count(args: argparse.Namespace) -> int:
-    from ..bench.measure import Programs, last_record, measure, write_record
     from ..bench.report import report
+    from ..bench.step_benchmark import Programs, last_record, measure, write_record
     from ..kernels import registry
 
     chosen, kernels = board_and_kernels(args)
@@ -224,9 +224,9 @@ def _count(args: argparse.Namespace) -> int:
 
 
 def _cycles(args: argparse.Namespace) -> int:
-    from ..bench.measure import write_record
     from ..bench.on_board import listen, measured
     from ..bench.report import cycles_report
+    from ..bench.step_benchmark import write_record
     from ..kernels import registry
 
     chosen, kernels = board_and_kernels(args)
@@ -238,21 +238,21 @@ def _cycles(args: argparse.Namespace) -> int:
 
 
 def _kernel_sources(args: argparse.Namespace) -> int:
-    from ..bench import costs, kernel_cases
+    from ..bench import kernel_cases, measure_cost_table
     from ..bench.kernels import kernel_texts
     from ..kernels import registry
     from ..owned_files import write_files
 
     chosen, kernels = board_and_kernels(args)
-    cases = costs.cases() if args.costs else kernel_cases.cases()
+    cases = measure_cost_table.cases() if args.costs else kernel_cases.cases()
     write_files(args.out, kernel_texts(registry.for_board(chosen, kernels), cases), args.force)
     return 0
 
 
 def _kernel_count(args: argparse.Namespace) -> int:
     from ..bench.kernels import measure_kernels
-    from ..bench.measure import last_record, write_record
     from ..bench.report import kernel_report
+    from ..bench.step_benchmark import last_record, write_record
     from ..kernels import registry
 
     chosen, kernels = board_and_kernels(args)
@@ -264,8 +264,8 @@ def _kernel_count(args: argparse.Namespace) -> int:
 
 
 def _costs(args: argparse.Namespace) -> int:
-    from ..bench.costs import toml
-    from ..bench.measure import last_record
+    from ..bench.measure_cost_table import toml
+    from ..bench.step_benchmark import last_record
     from ..errors import ToolError
 
     chosen, _ = board_and_kernels(args)

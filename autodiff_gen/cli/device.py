@@ -215,7 +215,7 @@ def _link(args: argparse.Namespace) -> int:
 
 
 def _train(args: argparse.Namespace) -> int:
-    from ..device.commands import train
+    from ..device.train_command import train
 
     session = _session(args)
     board = _connect(args, session)

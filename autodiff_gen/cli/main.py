@@ -19,7 +19,7 @@ from .. import progress
 from ..errors import AutodiffError, DataError, ToolError, fitted
 from ..targets.installation import __version__
 from ..targets.schema import near
-from . import bench, build, check, device, fleet, help_error, installation, plan, report
+from . import bench, build, catalog, check, device, fleet, help_error, plan, report
 
 
 class _UsageError(Exception):
@@ -129,6 +129,6 @@ def _parser() -> argparse.ArgumentParser:
     def command(name: str, help: str) -> argparse.ArgumentParser:
         return subparsers.add_parser(name, help=help, description=help, allow_abbrev=False)
 
-    for group in (build, check, report, plan, help_error, device, fleet, bench, installation):
+    for group in (build, check, report, plan, help_error, device, fleet, bench, catalog):
         group.add_commands(command)
     return parser

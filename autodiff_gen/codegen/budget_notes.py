@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ..errors import counted
 from ..lowering.plan_macs import macs_of
-from .instructions import instructions
+from .instruction_estimate import instructions
 from .program import Program
 
 UNLIMITED = 1 << 40  # bytes of RAM

@@ -13,9 +13,9 @@ from ..lowering.c import c_ast as c
 from ..lowering.c import c_query, c_syntax
 from ..lowering.phases import Phases
 from ..lowering.plan import EntryPlan
+from .convolution_structs import Geometry
 from .entry_body import EntryBody, poisoned
 from .entry_names import ONE_STRUCT
-from .geometry import Geometry
 from .index_check import index_check
 from .program import INDEX, Arg, Entry, Program
 

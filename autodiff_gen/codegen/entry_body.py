@@ -21,9 +21,9 @@ from ..lowering.plan import EntryPlan, PlannedStep
 from .call_statement import statement
 from .comments import call_comment
 from .control_flow import region_statements
+from .convolution_structs import geometry_of, struct_of, table
 from .entry_names import Inside, Names
 from .formulas import loops_comment
-from .geometry import geometry_of, struct_of, table
 
 
 class EntryBody(Names):

@@ -16,7 +16,7 @@ from ..lowering.c.c_syntax import shown
 from ..lowering.loops.pointed_memory import CALLER, PointedMemory
 from ..lowering.plan import EntryPlan, PlacedBuffer, PlannedStep
 from .c_printer import PRINTER
-from .geometry import Geometry
+from .convolution_structs import Geometry
 
 ONE_STRUCT: Mapping[str, c.Expr] = {"float": c.Member("t", "arena"), "int": c.Member("t", "int_arena")}
 

@@ -23,10 +23,10 @@ from ..targets.installation import __version__
 from .c_printer import PRINTER
 from .call_statement import sizes
 from .constants import declared
+from .convolution_structs import table as geometry_table
 from .entries import EntryCode, in_parts, parameters
 from .entry_docs import entry_doc
 from .function_comments import function_comments
-from .geometry import table as geometry_table
 from .init_function import init_statements
 from .legend import legend
 from .line_breaking import WIDTH, folded

@@ -27,9 +27,9 @@ from ..ir.types import normalise_axes, planned_size
 from ..lowering.c import c_syntax
 from ..lowering.c.c_syntax import shown
 from ..lowering.plan import PlannedStep
-from .applications import Application, application
 from .entry_names import Names
 from .gradient_calls import gradient_call
+from .library_calls import Application, application
 from .view_text import joined_axis, view_text, viewed, window
 
 LONGEST = (

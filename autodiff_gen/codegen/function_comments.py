@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_query
-from ..lowering.loops.common_function import CommonFunction
+from ..lowering.loops.outlined_function import CommonFunction
 from .entry_body import POISON
 from .formulas import LET
 

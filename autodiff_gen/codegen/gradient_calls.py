@@ -10,7 +10,7 @@ from ..ir.node import CONST, Node, Value
 from ..ir.op_kinds import Extent, Iota, Reduce, View
 from ..ir.origin import BACKWARD, FunctionCall, Origin
 from ..ir.types import planned_size
-from .applications import Application, computed, is_number, same, shown
+from .library_calls import Application, computed, is_number, same, shown
 
 MOST = 6  # operations of a gradient that is shown as a formula
 

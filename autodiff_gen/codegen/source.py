@@ -12,14 +12,14 @@ from ..ir.names import Called
 from ..kernels.table import MathFunction
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_query
-from ..lowering.loops.common_form import Variable
-from ..lowering.loops.common_function import CommonFunction
+from ..lowering.loops.outlined_form import Variable
+from ..lowering.loops.outlined_function import CommonFunction
 from ..lowering.loops.outlining import EntrySteps, outlined
 from ..lowering.loops.schedule import scheduled
 from ..lowering.loops.vector_loops import all_short
 from .constants import ConstantArray, constant_tables
+from .convolution_structs import Geometry, geometry_names
 from .entries import EntryCode, entry_code, parameters
-from .geometry import Geometry, geometry_names
 from .program import Program
 from .step_names import step_names
 

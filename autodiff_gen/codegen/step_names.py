@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Set
 from ..ir.node import CONST, STATE, Node
 from ..ir.op_kinds import Assemble, Elementwise, Extent, Iota, View
 from ..ir.origin import FORWARD, FunctionCall
-from ..lowering.loops.role_names import PHASES, StepName, joined
+from ..lowering.loops.outlined_names import PHASES, StepName, joined
 from ..lowering.plan import EntryPlan, PlannedStep
 
 Key = tuple[FunctionCall, str]  # a call, and the phase in which nodes of it are computed

@@ -15,7 +15,7 @@ from ..codegen.files import emit
 from ..codegen.program import Program
 from ..errors import ToolError
 from ..host.compiler import first_error
-from ..host.objects import Objects
+from ..host.object_cache import Objects
 from ..kernels.libraries import check_libraries
 from ..owned_files import write_files
 from ..targets import build_commands

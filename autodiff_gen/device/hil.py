@@ -16,7 +16,7 @@ from ..host.trainer import host_trainer
 from ..ir.types import bound
 from .board import Board
 from .errors import DeviceError, LinkError
-from .noise import FaultyTransport
+from .fault_injection import FaultyTransport
 from .qemu import QemuPort
 from .reference import SPREAD, TOLERANCE, Reference
 from .session import Session

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from .board_group import BoardResult
 from .counts import Counts
-from .members import BoardResult
 
 
 class WeightedMean:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from ..codegen.instructions import instructions
+from ..codegen.instruction_estimate import instructions
 from ..device.frames import PAYLOAD
 from ..device.session import Session
 from ..errors import DataError, listed, quoted

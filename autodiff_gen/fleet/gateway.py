@@ -17,14 +17,14 @@ from ..device.rounds import LocalWork, shared_slots
 from ..device.session import Session
 from ..errors import DataError
 from ..progress import doing
+from .board_group import Members
+from .clip_and_noise import clip_and_noise_of
 from .conditions import Profile, read_profile
+from .fleet_setup import Fleet, number_of_twins
 from .linked import LinkedBoards
-from .mask import clip_and_noise_of
-from .members import Members
 from .noise_seeds import seeds_in
-from .order import RoundSettings
-from .participants import Fleet, number_of_twins
 from .records import records
+from .round_request import RoundSettings
 from .split import batches, held_out, split
 from .twins import Twins
 from .virtual import VirtualTime

@@ -14,9 +14,9 @@ from ..device.rounds import Round
 from ..device.store import wear
 from ..errors import AutodiffError
 from ..report.timeline import ANSWERED, FAILED, Visit
+from .board_group import BoardResult, Failure
 from .identities import SameIdentity, identities
-from .members import BoardResult, Failure
-from .order import RoundRequest
+from .round_request import RoundRequest
 
 
 class LinkedBoard:

@@ -27,8 +27,8 @@ from ..codegen.program import Program, Slot
 from ..device.rounds import by_name, shared_slots
 from ..errors import DataError, counted, shortened
 from .average import WeightedMean
-from .members import Failure, Members
-from .order import RoundSettings
+from .board_group import Failure, Members
+from .round_request import RoundSettings
 from .rounds import Heard, Weights, answers
 
 WAIT = 2.0  # seconds until the next request, unless the server says

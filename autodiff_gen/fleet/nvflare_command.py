@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import platform
 
-from ..device.commands import INTERRUPTED
+from ..device.train_command import INTERRUPTED
 from .folder import held, remove
 from .gateway import Gateway
 from .nvflare import EtaDevice

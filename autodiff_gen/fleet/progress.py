@@ -7,7 +7,7 @@ import time
 
 from ..device.log import clock
 from ..progress import step
-from .members import BoardResult, Failure
+from .board_group import BoardResult, Failure
 
 
 class RoundProgress:

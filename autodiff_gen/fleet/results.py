@@ -17,8 +17,8 @@ from ..errors import AutodiffError, DataError, counted
 from ..host.trainer import Trainer
 from ..report.timeline import NAME, RoundRow
 from . import twin_states
+from .board_group import Members
 from .folder import last_of, remove
-from .members import Members
 from .rounds import RoundResult
 from .timeline import Timeline, words
 from .virtual import Absent

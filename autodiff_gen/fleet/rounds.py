@@ -12,9 +12,9 @@ from ..codegen.program import Slot
 from ..device.rounds import by_name
 from ..errors import DataError
 from .average import WeightedMean
+from .board_group import BoardResult, Failure, Members
 from .counts import Counts
-from .members import BoardResult, Failure, Members
-from .order import RoundRequest, RoundSettings
+from .round_request import RoundRequest, RoundSettings
 from .rounded import rounded
 
 Weights = dict[str, Any]

@@ -6,13 +6,13 @@ import argparse
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
-from ..device.commands import INTERRUPTED
+from ..device.train_command import INTERRUPTED
 from ..errors import ToolError, pip_install
 from ..progress import doing
+from .board_group import Members
 from .folder import held
 from .gateway import Gateway
 from .linked import LinkedBoards
-from .members import Members
 from .options import FLOWER
 from .progress import RoundProgress
 from .results import Results

@@ -11,18 +11,18 @@ from dataclasses import replace
 
 from ..codegen.board_link_layout import step_sizes
 from ..device.board import Board
-from ..device.commands import INTERRUPTED
 from ..device.dataset import Dataset, check_batch
 from ..device.errors import LinkError
 from ..device.gradients import GradientRank
 from ..device.inputs import position
 from ..device.session import Session
+from ..device.train_command import INTERRUPTED
 from ..device.training import BatchPlan, Record, learning_rate, noting_interrupts
 from ..errors import AutodiffError, DataError, counted
 from ..progress import doing
+from .fleet_setup import Fleet, number_of_twins
 from .folder import held
 from .identities import identities
-from .participants import Fleet, number_of_twins
 from .ranks import Rank, TwinRank
 from .reduction import reduction_of
 from .step_results import StepResults

@@ -11,8 +11,8 @@ import numpy as np
 from ..device.log import free_name
 from ..errors import DataError, counted
 from ..report.timeline import LATE, NAME, VANISHED, RoundRow, read_timeline
+from .board_group import Members
 from .linked import LinkedBoards
-from .members import Members
 from .rounds import RoundResult
 from .virtual import VirtualTime
 

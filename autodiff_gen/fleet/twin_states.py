@@ -11,9 +11,9 @@ import numpy as np
 from ..errors import DataError
 from ..owned_files import write_file
 from ..reading.npz import npz_of, read_npz
+from .board_group import BoardResult, Failure, Members
 from .folder import numbered, remove
-from .members import BoardResult, Failure, Members
-from .order import RoundRequest
+from .round_request import RoundRequest
 from .twins import Twins
 from .virtual import VirtualTime
 

@@ -27,10 +27,10 @@ from ..device.frames import PAYLOAD
 from ..device.rounds import Evaluation, LocalTraining, shared_slots, stored
 from ..host.compiler import Compiler, find_compiler
 from ..targets import installation
+from .board_group import BoardResult, Failure
 from .entropy import ENTROPY_BYTES
-from .members import BoardResult, Failure
 from .noise_seeds import NoiseSeeds, noise_seeds
-from .order import RoundRequest
+from .round_request import RoundRequest
 
 _RUNTIME = ("round", "round_shared", "round_delta", "round_samples", "noise", "gradients")
 _NEEDED = ("link_model", "store", "store_records", "store_notes", "samples", "console", "format")  # by these

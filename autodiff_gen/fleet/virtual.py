@@ -17,9 +17,9 @@ import numpy as np
 
 from ..device.differences import Encoding
 from ..report.timeline import ANSWERED, FAILED, LATE, VANISHED, Visit
+from .board_group import BoardResult, Failure
 from .conditions import Conditions, Profile
-from .members import BoardResult, Failure
-from .order import RoundRequest
+from .round_request import RoundRequest
 from .twins import Twins
 
 AROUND = 18  # bytes of a frame around its data: address, header, checksum, ends

@@ -20,7 +20,7 @@ from .attention import *
 from .batch_norm import *
 from .class_losses import *
 from .composites import *
-from .control import *
+from .control_flow import *
 from .convolution import *
 from .creation import *
 from .ctc import *

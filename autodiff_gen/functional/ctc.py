@@ -9,7 +9,7 @@ from ..ir.node import Value
 from ..ir.types import plain
 from ..ops.support import as_s32
 from .arguments import TensorLike, as_value, loss_function, shape_error
-from .control import scan
+from .control_flow import scan
 from .elementwise import detach, eq, exp, log, lt, maximum, ne, neg, to, where
 from .index_limits import in_range
 from .indexing import gather

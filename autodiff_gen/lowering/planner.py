@@ -31,8 +31,8 @@ from ..passes.layout.copy_insertion import with_old_states_copied
 from ..passes.loops.nesting import Scratch
 from ..passes.loops.shared_nests import nest_of, own_values, region_of_nest
 from .control_flow import plan_regions
+from .loops.nest_accesses import NestAccesses
 from .loops.statements import Statements
-from .loops.uses import NestAccesses
 from .plan import EntryPlan, PlacedBuffer, PlannedStep, place_members
 from .step_order import liveness_of_plan, reusable, scratch_of, uses_of
 

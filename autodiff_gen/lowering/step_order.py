@@ -10,8 +10,8 @@ from ..ir.op_kinds import View
 from ..ir.types import planned_size
 from ..ir.views import is_stored_as, lengths
 from ..passes.context import Context
+from .loops.nest_accesses import NestAccesses
 from .loops.statements import Statements
-from .loops.uses import NestAccesses
 from .plan import EntryPlan, PlacedBuffer, PlannedStep
 
 

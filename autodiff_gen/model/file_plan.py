@@ -13,7 +13,7 @@ from ..codegen.program_regions import Ram, budget_of, over, spaces_of
 from ..errors import ModelError
 from ..ir.graph import Channels, State
 from ..kernels import registry
-from ..nn.selection import training_only
+from ..nn.trained_selection import training_only
 from ..progress import doing
 from ..targets.board import BoardSpec
 from .contributions import squares

@@ -149,7 +149,7 @@ def _of_network(path: Path) -> dict[str, Any]:
     ModelError."""
     from ..frontends.imported import folder
     from ..frontends.imported.network import execute, file_of, network
-    from ..frontends.imported.tree import checked
+    from ..frontends.imported.verify_source import checked
 
     program = folder.scores_of(program_of(path))
     text, _, tree = checked(path.name, lambda: (folder.model_text(program), None))

@@ -19,7 +19,7 @@ from ..ir.origin import building, current
 from .alternatives import MODULE
 from .parameter import Buffer, Parameter, QuantizedParameter, Stored
 from .printed import printed_arguments
-from .selection import current as selection_now
+from .trained_selection import current as selection_now
 
 
 class Module:

@@ -7,7 +7,7 @@ products/: contractions; epilogues, which convolutions have too
 images/: convolution and pooling, over windows of images
 quantized/: 8-bit integers
 control_flow/: scan and cond
-added.py: ops that add the result of another op to memory
+add_to_memory.py: ops that add the result of another op to memory
 constants.py: ops without operands
 modes.py: ops that depend on the mode, training or evaluation
 custom_gradient.py: values whose gradients do not follow from their formulas

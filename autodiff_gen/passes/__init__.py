@@ -8,7 +8,7 @@ calls/: which nodes become kernel calls, and the work that a call fuses with its
 memory/: recompute values, compute them in micro-batches or strips, or store them as bits
 fusion/: which nodes become one loop nest
 loops/: the loops of a nest, and the values that the loops store for each other
-arena_use.py, worth.py: how much of the arena a graph takes, and whether less is worth the time
+arena_use.py, profitability.py: how much of the arena a graph takes, and whether less is worth the time
 regions.py: a pass that is applied to a graph and to its regions
 context.py, costs.py, work_estimate.py: the arguments of all passes, and decisions by the target's cost table
 """

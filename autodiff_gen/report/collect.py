@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from ..codegen.call_statement import sizes
 from ..codegen.entries import step_trees
 from ..codegen.entry_names import Inside
-from ..codegen.instructions import instructions_by_step
+from ..codegen.instruction_estimate import instructions_by_step
 from ..codegen.program import Entry, Program, RegionStruct
 from ..codegen.program_regions import Ram, spaces_of
 from ..codegen.stack import stack_of

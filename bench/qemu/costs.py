@@ -1,4 +1,4 @@
-"""Functions whose instructions tell the cost of the operations in generated loops: see autodiff_gen/bench/costs.py.
+"""Functions whose instructions tell the cost of the operations in generated loops: bench/measure_cost_table.py.
 
 Products are written as sums, so that they are loops on every core.
 """

@@ -19,7 +19,7 @@ from autodiff_gen.bench.qemu_counter import count, plugin
 from autodiff_gen.codegen.budget_notes import UNLIMITED
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
-from autodiff_gen.codegen.instructions import instructions
+from autodiff_gen.codegen.instruction_estimate import instructions
 from autodiff_gen.model.loader import LoadedFile
 from autodiff_gen.targets import board, build_commands
 

@@ -10,9 +10,9 @@ from autodiff_gen.bench.callgrind import count_calls, inclusive
 from autodiff_gen.bench.executable import Builder
 from autodiff_gen.bench.program import counted_texts
 from autodiff_gen.bench.program_cost import Cost, cost, reference
+from autodiff_gen.bench.stage_ablation import left_out_sets
 from autodiff_gen.bench.stage_tables import StageRow, candidates, details, summary, verdict
 from autodiff_gen.bench.stage_trials import Core, Trial, from_json, largest_difference, settings
-from autodiff_gen.bench.stages import left_out_sets
 from autodiff_gen.cli.arguments import network
 from autodiff_gen.cli.main import main
 from autodiff_gen.errors import ToolError

@@ -22,7 +22,7 @@ from autodiff_gen.kernels import registry
 from autodiff_gen.lowering.c import c_ast as c
 from autodiff_gen.lowering.c import c_query
 from autodiff_gen.lowering.loops.block_moves import with_block_moves
-from autodiff_gen.lowering.loops.tiles_from_zero import with_tiles_from_zero
+from autodiff_gen.lowering.loops.loop_normalization import with_tiles_from_zero
 from autodiff_gen.model.loader import load_model
 from autodiff_gen.targets import board
 

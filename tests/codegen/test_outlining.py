@@ -19,10 +19,10 @@ from autodiff_gen.codegen.files import emit
 from autodiff_gen.host.trainer import host_trainer
 from autodiff_gen.ir.names import Called
 from autodiff_gen.lowering.c import c_ast as c
-from autodiff_gen.lowering.loops.common_form import Variable
-from autodiff_gen.lowering.loops.common_function import CommonFunction
+from autodiff_gen.lowering.loops.outlined_form import Variable
+from autodiff_gen.lowering.loops.outlined_function import CommonFunction
+from autodiff_gen.lowering.loops.outlined_names import StepName
 from autodiff_gen.lowering.loops.outlining import EntrySteps, outlined
-from autodiff_gen.lowering.loops.role_names import StepName
 from autodiff_gen.model.loader import load_model
 from autodiff_gen.targets import board
 from autodiff_gen.targets.cost_table import CostTable

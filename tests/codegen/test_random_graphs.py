@@ -25,8 +25,8 @@ from autodiff_gen.codegen.program import Program
 from autodiff_gen.host.compiler import CFLAGS
 from autodiff_gen.ir.types import bound
 from autodiff_gen.kernels import registry
-from autodiff_gen.lowering.loops import common_function, outlining
-from autodiff_gen.lowering.loops.common_form import Section
+from autodiff_gen.lowering.loops import outlined_function, outlining
+from autodiff_gen.lowering.loops.outlined_form import Section
 from autodiff_gen.targets import board, installation
 from autodiff_gen.targets.build_commands import STRICT_FLAGS
 
@@ -172,7 +172,7 @@ def test_every_number_may_be_a_parameter(make: Make, tmp_path: Path, monkeypatch
         in_place = library_of(programs, "-O1")
     monkeypatch.setattr(outlining, "_is_worth_a_call", lambda *_: True)
     monkeypatch.setattr(outlining, "_saved", lambda *_: 1)
-    monkeypatch.setattr(common_function, "differing", every_number)
+    monkeypatch.setattr(outlined_function, "differing", every_number)
     texts = [emit(program)[f"{program.name}.c"] for program in programs]
     assert sum(text.count("oops of step") for text in texts) > len(texts)
     sources = map(str, files_of(made, tmp_path))

@@ -10,8 +10,8 @@ from placed_loops import counted
 from autodiff_gen.ir.names import Called
 from autodiff_gen.lowering.c import c_ast as c
 from autodiff_gen.lowering.loops.block_moves import COPY
-from autodiff_gen.lowering.loops.common_form import Section, Variable, section_of
-from autodiff_gen.lowering.loops.role_names import StepName, function_names, parameter_name, role_name
+from autodiff_gen.lowering.loops.outlined_form import Section, Variable, section_of
+from autodiff_gen.lowering.loops.outlined_names import StepName, function_names, parameter_name, role_name
 
 
 def called(name: str) -> Called:

@@ -8,7 +8,7 @@ from placed_loops import placed
 from autodiff_gen.codegen.c_printer import PRINTER
 from autodiff_gen.ir.types import Dim
 from autodiff_gen.lowering.c import c_ast as c
-from autodiff_gen.lowering.loops.tiles_from_zero import with_tiles_from_zero
+from autodiff_gen.lowering.loops.loop_normalization import with_tiles_from_zero
 
 START, J = c.Name("i"), c.Name("j")
 INSIDE = c.Sum((J,), (START,))

@@ -20,9 +20,9 @@ from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.device import frames, qemu, timeouts
 from autodiff_gen.device.board import Board
+from autodiff_gen.device.fault_injection import FaultyTransport
 from autodiff_gen.device.frames import Decoder, Frame
 from autodiff_gen.device.link import Link
-from autodiff_gen.device.noise import FaultyTransport
 from autodiff_gen.device.qemu import Qemu
 from autodiff_gen.device.transport import Pipe, open_port
 from autodiff_gen.model.loader import load_model

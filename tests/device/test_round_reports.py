@@ -19,7 +19,7 @@ from autodiff_gen.device.store import Wear, identify, identity, wear
 from autodiff_gen.errors import DataError
 from autodiff_gen.fleet.identities import identities
 from autodiff_gen.fleet.linked import LinkedBoard, LinkedBoards
-from autodiff_gen.fleet.order import RoundRequest, RoundSettings
+from autodiff_gen.fleet.round_request import RoundRequest, RoundSettings
 
 pytestmark = pytest.mark.cc
 RECORDS, WIDTH, CLASSES = 23, 12, 4

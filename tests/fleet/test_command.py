@@ -14,10 +14,10 @@ from autodiff_gen.cli.main import main, parsed
 from autodiff_gen.device import qemu
 from autodiff_gen.device.rounds import LocalTraining
 from autodiff_gen.fleet import rounds_command
+from autodiff_gen.fleet.board_group import BoardResult, Failure
 from autodiff_gen.fleet.counts import Counts
 from autodiff_gen.fleet.entropy import ENTROPY_BYTES, ENTROPY_FILE
 from autodiff_gen.fleet.gateway import Gateway
-from autodiff_gen.fleet.members import BoardResult, Failure
 from autodiff_gen.fleet.progress import RoundProgress
 
 pytestmark = pytest.mark.cc

@@ -26,9 +26,9 @@ from autodiff_gen.datasets.samples import from_arrays
 from autodiff_gen.device import session
 from autodiff_gen.device.rounds import shared_slots
 from autodiff_gen.errors import DataError
+from autodiff_gen.fleet.board_group import BoardResult, Failure
 from autodiff_gen.fleet.linked import LinkedBoards
-from autodiff_gen.fleet.members import BoardResult, Failure
-from autodiff_gen.fleet.order import RoundRequest, RoundSettings
+from autodiff_gen.fleet.round_request import RoundRequest, RoundSettings
 from autodiff_gen.fleet.rounds import run_round
 from autodiff_gen.fleet.twins import Twins
 

@@ -18,9 +18,9 @@ from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.device.differences import ClipAndNoise
 from autodiff_gen.device.errors import DeviceError
 from autodiff_gen.device.rounds import Round, shared_slots
-from autodiff_gen.fleet.members import BoardResult, Failure
-from autodiff_gen.fleet.order import RoundRequest, RoundSettings
+from autodiff_gen.fleet.board_group import BoardResult, Failure
 from autodiff_gen.fleet.records import records
+from autodiff_gen.fleet.round_request import RoundRequest, RoundSettings
 from autodiff_gen.fleet.rounds import run_round
 from autodiff_gen.fleet.twins import Twins
 

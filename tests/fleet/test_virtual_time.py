@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from small_fleet import fleet, write_data, write_model
 
-from autodiff_gen.codegen.instructions import instructions
+from autodiff_gen.codegen.instruction_estimate import instructions
 from autodiff_gen.device.session import Session
 from autodiff_gen.fleet import rounds_command
 from autodiff_gen.fleet.conditions import read_profile, step_seconds

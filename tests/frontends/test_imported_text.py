@@ -13,7 +13,7 @@ from autodiff_gen.frontends.files import program_of
 from autodiff_gen.frontends.imported.program import ProgramCall
 from autodiff_gen.frontends.imported.source import network_source
 from autodiff_gen.frontends.imported.text import Placeholders, literal
-from autodiff_gen.frontends.imported.tree import checked
+from autodiff_gen.frontends.imported.verify_source import checked
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("nothing_is_executed")]
 

@@ -13,12 +13,12 @@ from autodiff_gen import functional as F
 from autodiff_gen import optim
 from autodiff_gen.errors import AutodiffError
 from autodiff_gen.frontends.imported.network import network
+from autodiff_gen.frontends.onnx.contrib_ops import OPTIMIZED
 from autodiff_gen.frontends.onnx.convert import convert
 from autodiff_gen.frontends.onnx.elementwise import ELEMENTWISE
 from autodiff_gen.frontends.onnx.estimators import ESTIMATORS
 from autodiff_gen.frontends.onnx.indexing import INDEXING
 from autodiff_gen.frontends.onnx.normalization import NORMALIZATION
-from autodiff_gen.frontends.onnx.optimized import OPTIMIZED
 from autodiff_gen.frontends.onnx.random import RANDOM
 from autodiff_gen.frontends.onnx.recurrent import RECURRENT
 from autodiff_gen.frontends.onnx.reductions import REDUCTIONS

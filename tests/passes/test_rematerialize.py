@@ -312,7 +312,7 @@ def test_what_both_passes_copy_is_copied_again_where_that_saves_memory(
     monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
 ) -> None:
     again = program(decoder())
-    monkeypatch.setattr(copy_insertion, "is_late", lambda origin: False)
+    monkeypatch.setattr(copy_insertion, "is_after_loss", lambda origin: False)
     once = program(decoder())
     assert (once.arena_words - again.arena_words) * 4 >= 4 * 16 * 7 * 7
     both = [Trainer(made, Compiler(find_compiler(None), "")) for made in (again, once)]

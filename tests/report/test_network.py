@@ -10,7 +10,7 @@ from report_models import MODELS, compiled
 
 from autodiff_gen import Model, nn, optim
 from autodiff_gen.codegen.compiler import compile_model
-from autodiff_gen.codegen.instructions import instructions, instructions_by_step
+from autodiff_gen.codegen.instruction_estimate import instructions, instructions_by_step
 from autodiff_gen.ir.origin import FORWARD
 from autodiff_gen.report.collect import collect
 from autodiff_gen.report.data import EntryRecord, ReportedOperand, StepRecord

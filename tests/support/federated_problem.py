@@ -14,8 +14,8 @@ from autodiff_gen import nn, optim
 from autodiff_gen.codegen.board_link_layout import link_layout
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.device.rounds import shared_slots
-from autodiff_gen.fleet.order import RoundSettings
 from autodiff_gen.fleet.records import records
+from autodiff_gen.fleet.round_request import RoundSettings
 from autodiff_gen.fleet.twins import Twins
 
 WIDTH, HIDDEN, CLASSES, BATCH, LR, STEPS, ROUNDS, MU = 6, 5, 3, 4, 0.2, 4, 10, 0.5

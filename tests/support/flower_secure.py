@@ -13,14 +13,14 @@ from flwr.common import bytes_to_ndarray
 from flwr.common.secure_aggregation.secaggplus_constants import RECORD_KEY_CONFIGS, Key, Stage
 from flwr.serverapp.strategy import FedAvg
 
+from autodiff_gen.fleet.board_group import BoardResult, Failure
 from autodiff_gen.fleet.flower import grid as local_grid
 from autodiff_gen.fleet.flower.client import ARRAYS, serialized
 from autodiff_gen.fleet.flower.grid import LocalGrid
 from autodiff_gen.fleet.flower.secure_client import secured
 from autodiff_gen.fleet.flower.secure_server import SecureMean
 from autodiff_gen.fleet.flower.server import flower_round
-from autodiff_gen.fleet.members import BoardResult, Failure
-from autodiff_gen.fleet.order import RoundRequest
+from autodiff_gen.fleet.round_request import RoundRequest
 from autodiff_gen.fleet.rounds import run_round
 
 STEP = 16 / 4194304  # of SecAgg+'s integers: from -clipping_range to clipping_range in 2^22 steps

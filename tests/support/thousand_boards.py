@@ -16,10 +16,10 @@ from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.datasets.samples import from_arrays
 from autodiff_gen.device.rounds import shared_slots
+from autodiff_gen.fleet.board_group import BoardResult
 from autodiff_gen.fleet.flower.grid import LocalGrid
 from autodiff_gen.fleet.flower.server import flower_round
-from autodiff_gen.fleet.members import BoardResult
-from autodiff_gen.fleet.order import RoundRequest, RoundSettings
+from autodiff_gen.fleet.round_request import RoundRequest, RoundSettings
 from autodiff_gen.fleet.rounds import run_round
 from autodiff_gen.fleet.twins import Twins
 

@@ -19,8 +19,8 @@ from ...device.differences import Encoding
 from ...device.rounds import shared_slots
 from ...errors import AutodiffError, DataError, listed
 from ..average import WeightedMean
-from ..members import Failure, Members
-from ..order import RoundSettings
+from ..board_group import Failure, Members
+from ..round_request import RoundSettings
 from ..rounds import Heard, answers, moved
 
 # Names that Flower's strategies read and write; BOARDS is the record about boards in a reply.

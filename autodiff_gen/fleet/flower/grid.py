@@ -12,8 +12,8 @@ from flwr.serverapp import Grid
 
 from ...codegen.program import Program
 from ...errors import DataError, ToolError, counted, pip_install
-from ..members import BoardResult, Failure, Members
-from ..order import RoundSettings
+from ..board_group import BoardResult, Failure, Members
+from ..round_request import RoundSettings
 from ..rounds import Heard
 from .client import FAILED, replies
 from .secure_client import is_secure, is_training, secured, without_secagg

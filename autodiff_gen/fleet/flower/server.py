@@ -18,7 +18,7 @@ from ...codegen.program import Program
 from ...device.rounds import shared_slots
 from ...errors import DataError, listed
 from ..counts import Counts
-from ..order import RoundSettings
+from ..round_request import RoundSettings
 from ..rounded import rounded
 from ..rounds import RoundResult, Weights, no_answer
 from .client import ARRAYS, BOARDS, EXAMPLES, LOSS, METRICS

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from ...codegen.program import Program
 from ...errors import DataError
-from ..members import Members
-from ..order import RoundSettings
+from ..board_group import Members
+from ..round_request import RoundSettings
 from ..rounds import Heard, RoundResult, Weights
 from .grid import LocalGrid
 from .secure_server import SecureMean

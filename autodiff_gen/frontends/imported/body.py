@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .modules import Inline, Invocation
+from .module_tree import Inline, Invocation
 from .program import (
     CONSTANT,
     ImportedProgram,

@@ -20,7 +20,7 @@ from .network import Arrays, arrays
 from .program import ImportedProgram, ValueRef
 from .source import network_source
 from .text import literal
-from .tree import checked
+from .verify_source import checked
 
 IMPORTED = ", imported by autodiff-gen."  # follows the name of the imported file in model.py
 HEAD = '''"""{name}{imported} The model at the end is yours to edit: loss, optimizer, batch;

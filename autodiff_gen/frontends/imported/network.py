@@ -27,7 +27,7 @@ from .problems import importing
 from .program import CONSTANT, ImportedProgram, ValueRef, references
 from .source import network_source
 from .text import OF_MODULES
-from .tree import BUILTINS, checked
+from .verify_source import BUILTINS, checked
 
 Arrays = Mapping[str, NDArray[Any]]
 BATCH = 4  # samples of the call that checks the network

@@ -12,7 +12,7 @@ printed from it.
         shapes={"x": (None, 4), "h": (None, 3), "y": (None, 3)},
     )
 
-`layers.py` replaces calls by layers of `nn`, `modules.py` restores the module tree, `source.py` prints it, and
+`layers.py` replaces calls by layers of `nn`, `module_tree.py` restores the module tree, `source.py` prints it, and
 `network.py` executes the printed text.
 """
 

@@ -23,7 +23,7 @@ from typing import Any
 from ... import nn
 from .body import ForwardScope
 from .layers import with_layers
-from .modules import Inline, Invocation, invocation_tree
+from .module_tree import Inline, Invocation, invocation_tree
 from .program import BUFFER, CONSTANT, ImportedProgram, ValueRef, around, owner
 from .text import (
     Nested,

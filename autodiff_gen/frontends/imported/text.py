@@ -81,7 +81,7 @@ _placeholders: ContextVar[Placeholders | None] = ContextVar("placeholders", defa
 
 @contextmanager
 def placeholders() -> Iterator[Placeholders]:
-    """In the block `literal` gives placeholders: see tree.py."""
+    """In the block `literal` gives placeholders: see verify_source.py."""
     found = Placeholders()
     token = _placeholders.set(found)
     try:

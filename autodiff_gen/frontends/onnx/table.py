@@ -4,11 +4,11 @@ name."""
 from __future__ import annotations
 
 from ..imported.rules import Rule
+from .contrib_ops import OPTIMIZED
 from .elementwise import ELEMENTWISE
 from .estimators import ESTIMATORS
 from .indexing import INDEXING
 from .normalization import NORMALIZATION
-from .optimized import OPTIMIZED
 from .random import RANDOM
 from .recurrent import RECURRENT
 from .reductions import REDUCTIONS

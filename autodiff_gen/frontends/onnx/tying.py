@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .paths import NAME
+from .weight_names import NAME
 
 # Ops whose results are elements of their operands.
 VIEWS = {

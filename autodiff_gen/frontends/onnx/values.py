@@ -32,8 +32,8 @@ from ..imported.rules import Unsupported
 from . import folding
 from .folding import BATCH, ConstantTensor
 from .graph import OnnxNode
-from .paths import WeightNames
 from .tying import WeightUse
+from .weight_names import WeightNames
 
 
 class OnnxValues:

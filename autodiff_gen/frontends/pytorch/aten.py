@@ -8,10 +8,10 @@ from ..imported.program import ValueRef
 from .complex_numbers import COMPLEX, OF_COMPLEX
 from .compositions import COMPOSITIONS
 from .constants import CONSTANTS
+from .custom_operators import OPERATORS
 from .indexing import INDEXING, converted
 from .layers import LAYERS
 from .losses import LOSSES
-from .operators import OPERATORS
 from .random import RANDOM
 from .rules import Arguments, Converter, Rule, Unsupported, is_integer, itself, operator, promoting, same
 from .shapes import SHAPES

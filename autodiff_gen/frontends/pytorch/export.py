@@ -19,18 +19,17 @@ from ..imported.program import ImportedProgram
 from ..imported.two_modes import Different, in_two_modes
 from .assigned_buffers import assigned_buffers
 from .convert import convert, is_known
-from .each_tensor import each_tensor
+from .custom_operators import exported_operators
 from .evaluation import follows_flags, in_evaluation
 from .export_errors import NOT_RECORDED, reason_of
+from .foreach_operators import each_tensor
 from .functions import exported_functions
 from .hooks import exported_hooks
 from .in_place import CHANGED_VIEW
 from .known_values import known_values
-from .operators import exported_operators
 from .pt2 import read
 from .python_state import check_repeatable, state_kept
 from .recurrent import shapes_without_steps
-from .shown_weights import shown_weights
 from .torch_versions import (
     OLDEST,
     decompositions,
@@ -44,6 +43,7 @@ from .torch_versions import (
 from .training import remember
 from .untraceable import rejected_calls
 from .user_lines import all_lines
+from .weight_aliases import shown_weights
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from ...errors import ModelError, quoted
 from ..imported.program import BUFFER, CONSTANT, PARAMETER, ValueRef, Weight, WeightRef, WeightView
 from .complex_numbers import Complex
 from .pt2_weights import StoredTensor
-from .shared_memory import Elements, steps, views
 from .values import ExportedValues
+from .weight_views import Elements, steps, views
 
 INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 

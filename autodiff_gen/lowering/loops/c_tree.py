@@ -17,9 +17,9 @@ from ...passes.loops.nesting import Body
 from ..c import c_ast as c
 from ..c import c_query, c_syntax
 from .c_expression import Index, LoopExpr
+from .nest_accesses import window_of
 from .pointed_memory import PointedMemory, local_array
 from .statements import Accumulate, Begin, LoadRows, Local, Loop, ProductRow, Statement, Statements, Store
-from .uses import window_of
 
 C_TYPES = {
     "f32": "float",

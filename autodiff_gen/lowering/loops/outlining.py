@@ -28,9 +28,9 @@ from ...passes.costs import has_wide_vectors
 from ...targets.cost_table import CostTable
 from ..c import c_ast as c
 from ..c import c_query
-from .common_form import Known, Section, Variable, declared_by, section_of
-from .common_function import CommonFunction, differing, function_of
-from .role_names import StepName, function_names
+from .outlined_form import Known, Section, Variable, declared_by, section_of
+from .outlined_function import CommonFunction, differing, function_of
+from .outlined_names import StepName, function_names
 from .vector_loops import iterations
 
 Visit: TypeAlias = Callable[[c.Statements, tuple[str, str], Known], c.Statements]

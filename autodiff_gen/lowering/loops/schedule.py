@@ -12,9 +12,9 @@ from .block_moves import with_block_moves
 from .collapsed_loops import with_collapsed_loops
 from .if_conversion import with_both_alternatives
 from .independent_loops import with_independent_loops
+from .loop_normalization import with_tiles_from_zero
 from .row_results import with_row_results
 from .sums_in_order import with_sums_in_order
-from .tiles_from_zero import with_tiles_from_zero
 
 
 def scheduled(

@@ -12,7 +12,7 @@ from ...ir.node import Sample, define
 from ...ir.op_kinds import Attrs, KernelOp, Tile
 from ...ir.strides import Strided
 from ...ir.types import Type
-from ..added import OVERWRITES, register_added
+from ..add_to_memory import OVERWRITES, register_added
 from ..support import by_operand
 
 

@@ -16,7 +16,7 @@ from ...ir.op_kinds import Attrs, KernelOp
 from ...ir.strides import Strided, dense
 from ...ir.types import Shape, Size, Type, planned
 from ...ir.windows import CutWindows, Windows
-from ..added import OVERWRITES, register_added
+from ..add_to_memory import OVERWRITES, register_added
 from .convolution import convolving
 from .max_pooling import pooling
 from .window_products import conv_shape, macs, size_of

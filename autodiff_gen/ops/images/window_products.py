@@ -16,7 +16,7 @@ from ...ir.op_kinds import Attrs, KernelOp, Range, Tile
 from ...ir.strides import Strided, dense
 from ...ir.types import Shape, Size, Type, planned
 from ...ir.windows import Windows
-from ..added import OVERWRITES, register_added
+from ..add_to_memory import OVERWRITES, register_added
 from ..products.epilogue import register_with_epilogue
 from ..support import by_operand
 from .gradient_rows import register_rows

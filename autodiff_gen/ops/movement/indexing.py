@@ -18,7 +18,7 @@ from ...ir.node import Sample, Value, define
 from ...ir.op_kinds import Attrs, KernelOp, Pick, Range, Tile
 from ...ir.strides import Strided
 from ...ir.types import Dim, Shape, Size, Type, product, varies
-from ..added import OVERWRITES, register_added
+from ..add_to_memory import OVERWRITES, register_added
 from ..support import as_s32, by_operand
 
 

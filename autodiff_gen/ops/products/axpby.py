@@ -11,7 +11,7 @@ from ...ir.op_forms import AddedToMemory
 from ...ir.op_kinds import Attrs, KernelOp
 from ...ir.strides import Strided
 from ...ir.types import Type
-from ..added import factors_of, sum_of
+from ..add_to_memory import factors_of, sum_of
 
 
 def _type(x: Type, old: Type, alpha: Type, *, beta: float, negate: bool) -> Type:

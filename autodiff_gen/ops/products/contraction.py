@@ -10,7 +10,7 @@ from ...ir.node import Sample, Value, define
 from ...ir.op_forms import ByRows, WithLayout
 from ...ir.op_kinds import Contraction, RowContraction
 from ...ir.types import Type, conversion
-from ..added import register_added
+from ..add_to_memory import register_added
 from ..support import by_operand, same_dtype
 from .epilogue import register_with_epilogue
 

@@ -40,7 +40,7 @@ from ...ir.windows import Windows
 from ...ops.images.windows import Pair, image_size, output_size
 from ..context import Context
 from ..costs import image_is_padded, windows_are_copied
-from ..worth import excess
+from ..profitability import excess
 
 ONE = {
     "kernel": (1, 1),

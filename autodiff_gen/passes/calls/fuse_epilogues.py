@@ -45,7 +45,7 @@ from ...ir.views import layout, whole_views
 from ...targets.cost_table import CostTable
 from ..context import Context
 from ..costs import result_is_finished_in_loops
-from ..worth import excess
+from ..profitability import excess
 
 _ORDER = ("bias_before_scale", "scale", "bias", "residual", "limits")
 

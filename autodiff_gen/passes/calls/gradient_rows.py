@@ -42,7 +42,7 @@ from ...ir.traits import by_rows
 from ...ir.types import Shape, planned_size
 from ...ir.views import layout
 from ..context import Context
-from ..worth import excess
+from ..profitability import excess
 from .kernel_calls import rows_at_once
 
 

@@ -23,7 +23,7 @@ from ...ir.rewrite import rewritten
 from ...ir.traits import in_one_call
 from ..arena_use import liveness
 from ..context import Context
-from ..worth import excess
+from ..profitability import excess
 
 
 def whole_gradients(graph: Graph, context: Context) -> Graph:

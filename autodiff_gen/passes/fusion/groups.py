@@ -22,9 +22,9 @@ from ...ir.traits import compared_with_their_extremes, is_free, is_fusable
 from ...ir.types import Shape, planned_size
 from ...targets.cost_table import CostTable
 from ..costs import has_wide_vectors, is_recomputed
+from .cross_layer_fusion import are_of_different_layers, pass_values_in_loops
 from .flat_loops import flat_shape, wants_a_flat_loop
-from .layers import are_of_different_layers, pass_values_in_loops
-from .phases import PhaseBudget
+from .phase_boundaries import PhaseBudget
 
 LARGEST_GROUP = (
     48  # nodes: limits compile time and the length of a step that a reader can follow, for any target

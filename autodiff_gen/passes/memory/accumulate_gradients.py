@@ -35,8 +35,8 @@ from ...ir.types import f32
 from ...ir.views import whole_views
 from ..calls.fuse_optimizer import fuse_optimizer
 from ..context import Context
+from ..profitability import is_worth_its_time, takes_no_more
 from ..training.finite_guard import finite_guard
-from ..worth import is_worth_its_time, takes_no_more
 
 MOST_TRIES = 3  # sizes of sums that are measured: a limit of compile time
 

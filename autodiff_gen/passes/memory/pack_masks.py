@@ -41,7 +41,7 @@ from ...ir.types import planned_size
 from ...ir.views import layout
 from ...ops.elementwise.packed_masks import BITS, first_packed_axis, packed, unpacked
 from ..context import Context
-from ..worth import is_worth_its_time
+from ..profitability import is_worth_its_time
 from .recomputation import is_large_part
 
 

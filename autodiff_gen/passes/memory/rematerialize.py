@@ -54,7 +54,7 @@ from ...ir.traits import compared_with_their_extremes, is_free, is_fusable
 from ...ir.types import planned_size
 from ..arena_use import liveness
 from ..context import Context
-from ..worth import excess, is_worth_its_time, takes_no_more
+from ..profitability import excess, is_worth_its_time, takes_no_more
 from .nested_concatenations import WindowIn, contained, read_in
 from .recomputation import SMALLEST_PART, copy_of, is_large_part
 from .snapshot_states import with_early_updates

@@ -37,8 +37,8 @@ from ...ir.graph import Graph
 from ...ir.node import Value
 from ..arena_use import liveness
 from ..context import Context
+from ..profitability import excess, surely_fits
 from ..work_estimate import work
-from ..worth import excess, surely_fits
 from .recomputation import Recomputation
 
 MOST_TRIED = 120  # graphs: a limit of compile time

@@ -31,7 +31,7 @@ from ...ir.origin import is_after_loss
 from ..arena_use import liveness
 from ..context import Context
 from ..layout.copy_insertion import with_old_states_copied
-from ..worth import is_worth_its_time
+from ..profitability import is_worth_its_time
 
 MOST_TRIES = 3  # copies that are measured one after the other, at each peak: a limit of compile time
 

@@ -58,8 +58,8 @@ from ...ir.views import layout
 from ...ops.control_flow.scan_builder import stack_axis, stacked, time_first
 from ...ops.movement.slices import window
 from ..context import Context
+from ..profitability import is_worth_its_time
 from ..simplify.region_dce import region_dce
-from ..worth import is_worth_its_time
 
 Repeated: TypeAlias = tuple[
     Node, Node, dict[Value, Value]

@@ -36,7 +36,7 @@ from ...ir.origin import Origin
 from ...ir.types import Type
 from ..arena_use import liveness
 from ..context import Context
-from ..worth import excess
+from ..profitability import excess
 from .strips import StripRegion
 
 NUMBERS_OF_STRIPS = (2, 4, 8)  # that are tried: each strip adds steps, a limit of the C's length

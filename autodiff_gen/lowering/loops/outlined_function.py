@@ -11,8 +11,8 @@ from ...ir.identifiers import OURS, Scope
 from ...ir.names import Called
 from ..c import c_ast as c
 from ..c import c_query
-from .common_form import ROLES, Section, VariableRef, locals_of, renamed
-from .role_names import parameter_name
+from .outlined_form import ROLES, Section, VariableRef, locals_of, renamed
+from .outlined_names import parameter_name
 
 OLD = "old_"  # begins the name of the element of a state before it is replaced
 

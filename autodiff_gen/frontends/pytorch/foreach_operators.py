@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .shown_weights import forward_inside
+from .weight_aliases import forward_inside
 
 PREFIX = "_foreach_"
 

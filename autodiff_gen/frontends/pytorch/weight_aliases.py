@@ -17,7 +17,7 @@ import numpy as np
 from ...errors import ModelError, quoted
 from .hook_names import caller
 from .running_statistics import STATISTICS
-from .shared_memory import Elements, elements_of, steps, within
+from .weight_views import Elements, elements_of, steps, within
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..device.rounds import Evaluation, LocalTraining
-from .order import RoundRequest
+from .round_request import RoundRequest
 
 Vector = NDArray[np.float32]
 

@@ -16,7 +16,7 @@ from ...ir.identifiers import LIBRARY
 from ...ir.names import Called
 from ...ir.origin import BACKWARD, OUTPUT, UPDATE
 from ..c import c_ast as c
-from .common_form import Section, Variable
+from .outlined_form import Section, Variable
 
 OPERAND = "x"  # an operand that is the result of another layer
 OPERAND_GRADIENT = "d_x"  # a gradient that is computed from gradients of results
