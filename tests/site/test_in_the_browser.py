@@ -80,7 +80,7 @@ SEARCHES = {
     "loss is not finite": "errors/statuses.html",
     "nn": "reference/python/nn.init.html",
     "recompute": "decisions/0005-dropout-masks-are-recomputed.html",
-    "layout": "decisions/0008-layouts.html",
+    "layout": "notes/layouts.html",
     "mixed precision": "notes/import.html",
     "strips": "notes/budgets.html",
 }
