@@ -111,7 +111,7 @@ def _is_long(nodes: Collection[Node]) -> bool:
 
 
 def _is_gradient(origin: Origin) -> bool:
-    return origin.phase == BACKWARD and not origin.again
+    return origin.phase == BACKWARD and not origin.recomputed
 
 
 def _from_outermost(call: FunctionCall | None) -> Iterator[FunctionCall]:

@@ -91,7 +91,7 @@ def _key(node: Node) -> Key | None:
 
 def _phase(node: Node) -> str:
     """The phase whose computation a node performs: a node of the backward pass may repeat one of the forward pass."""
-    return FORWARD if node.origin.again else node.origin.phase
+    return FORWARD if node.origin.recomputed else node.origin.phase
 
 
 def _outermost(node: Node, kernels: Set[Key]) -> Key | None:

@@ -36,7 +36,7 @@ class Traffic:
     requests: int = 0
     sent: int = 0  # bytes
     received: int = 0
-    again: int = 0  # requests that were sent again
+    resent: int = 0  # requests
     damaged: int = 0  # received data that were no frame
 
 
@@ -57,9 +57,9 @@ class Link:
     def hello(self) -> Greeting:
         """Open a session. Raises LinkError when the board is silent or has another protocol version."""
         nonce = struct.unpack("<I", os.urandom(4))[0]
-        self.window, again = 0, self.traffic.again
+        self.window, resent = 0, self.traffic.resent
         (reply,) = self._exchange([Frame(frames.HELLO, 0, 0, nonce, bytes((frames.VERSION, 0, 0, 0)))])
-        self.traffic.again = again  # the board may still have been starting
+        self.traffic.resent = resent  # the board may still have been starting
         if reply is None:
             raise Unreachable(
                 f"the board is silent: no reply in {self.patience:g} s; check the port, the baud rate, and that it "
@@ -142,7 +142,7 @@ class Link:
                 progress, wait = now, self._timeouts.of(window.due.request)
                 due = now + wait
             if lost or now >= due:
-                self.traffic.again += window.back()
+                self.traffic.resent += window.back()
                 wait = wait if lost else self._timeouts.longer(wait)
                 due = now + wait
             if now >= progress + self.patience:

@@ -126,7 +126,7 @@ def _report(board: Board, plan: BatchPlan, run: Run, first: int, again: str) -> 
         if run.checkpoint is not None
         else "no flash for a checkpoint; save the weights with pull"
     )
-    steps, resent = counted(len(run.losses), "step"), counted(t.again, "request")
+    steps, resent = counted(len(run.losses), "step"), counted(t.resent, "request")
     print(f"{steps}, {t.sent + t.received:,} bytes, {resent} sent again; {checkpoint}")
     if run.stopped:
         print(f"stopped at step {run.steps:,} of {plan.steps:,}; {again}")

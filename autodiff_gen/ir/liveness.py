@@ -46,7 +46,7 @@ class Computation:
     @property
     def only_computes_again(self) -> bool:
         """Whether loops compute only values of the forward pass again."""
-        return self.is_loop and all(n.origin.again for n in self.inside)
+        return self.is_loop and all(n.origin.recomputed for n in self.inside)
 
 
 class Liveness:

@@ -51,7 +51,7 @@ class FunctionCall:
 @dataclass(eq=False, slots=True)
 class Origin:
     """scope: the path of the layer to which the node belongs, as state_dict writes it; labels: the labels of single
-    results; module: the path of the module that creates the node, which may be around that layer; again: the node
+    results; module: the path of the module that creates the node, which may be around that layer; recomputed: the node
     repeats a computation of the forward pass in the backward pass; strip: for a node that computes a part of a value,
     the region that is computed in strips and the number of the strip in it; call: the innermost call of a function that
     creates the node, or whose gradient the node computes; result_of: the call that returns the first result of the
@@ -61,7 +61,7 @@ class Origin:
     phase: str = FORWARD
     labels: dict[int, Label] = field(default_factory=dict)
     module: str = ""
-    again: bool = False
+    recomputed: bool = False
     strip: tuple[int, int] | None = None
     call: FunctionCall | None = None
     result_of: FunctionCall | None = None

@@ -25,7 +25,7 @@ def function_of(node: Node) -> str:
 
 def use_of(v: Value, phase: str) -> str:
     inside = v.node.regions[0].results[v.index].base if isinstance(v.node.op.lower, Fused) else v
-    return AGAIN if inside.node.origin.again else phase
+    return AGAIN if inside.node.origin.recomputed else phase
 
 
 def strips_of(plan: EntryPlan) -> Iterator[Strips]:
@@ -60,7 +60,7 @@ def again_of(step: PlannedStep, number: str, layers: Mapping[str, str]) -> list[
     Values that are computed only for other recomputed values are left out: they take no memory either way."""
     inside = step.node.regions[0].nodes if step.nest is not None else [step.node]
     nodes = [n for n in inside if not isinstance(n.op.lower, View)]
-    again = [n for n in nodes if n.origin.again]
+    again = [n for n in nodes if n.origin.recomputed]
     used = {v.base for n in nodes if n not in again for v in n.operands}
     used |= {r.base for r in step.node.regions[0].results} if step.nest is not None else {*step.node.results}
     found = []

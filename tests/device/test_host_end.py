@@ -100,7 +100,7 @@ def test_the_line_is_used(baud, latency, share):
         link.run([*writes(26), (frames.TRAIN, bytes(16))])
     data = batches * 26 * 236
     assert data / ((line.now() - begin) * baud / 10) >= share
-    assert link.traffic.again == 0 and not any(idle)
+    assert link.traffic.resent == 0 and not any(idle)
 
 
 def test_no_more_is_in_flight_than_the_board_buffers():

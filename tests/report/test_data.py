@@ -74,7 +74,7 @@ def test_every_step_and_every_buffer_of_the_plan_is_there(name: str) -> None:
 
 def again(plan: EntryPlan) -> bool:
     inside = [n for p in plan.all_plans() for s in p.steps for r in s.node.regions for n in r.nodes]
-    return any(n.origin.again for n in (*inside, *(s.node for s in plan.steps)))
+    return any(n.origin.recomputed for n in (*inside, *(s.node for s in plan.steps)))
 
 
 @each

@@ -140,7 +140,7 @@ class Groups:
         nodes = [*first.nodes, *second.nodes]
         if self.late and not self.late.isdisjoint(nodes) and not self.early.isdisjoint(nodes):
             return False  # the guard is between them
-        if (first.again and second.early) or (first.early and second.again):
+        if (first.recomputed and second.early) or (first.early and second.recomputed):
             return False
         if first.strips != second.strips:
             return False  # one strip after the other

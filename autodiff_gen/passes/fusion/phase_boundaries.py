@@ -40,7 +40,7 @@ def phase_of(node: Node) -> tuple[str, str]:
 @dataclass(eq=False)
 class Group:
     """Nodes that become one loop nest, with the parts and the modules that they belong to. shape: the shape of all
-    arrays that they compute, where these surely share loops; None where they may not. again: whether a node is a
+    arrays that they compute, where these surely share loops; None where they may not. recomputed: whether a node is a
     recomputation; early: whether a node belongs to the forward pass; strips: the strips that the nodes belong to, None
     for nodes that compute a whole value."""
 
@@ -48,7 +48,7 @@ class Group:
     parts: set[tuple[str, str]]
     modules: set[str]
     shape: Shape | None
-    again: bool
+    recomputed: bool
     early: bool
     strips: set[tuple[int, int] | None]
 
@@ -58,7 +58,7 @@ class Group:
         self.parts |= other.parts
         self.modules |= other.modules
         self.shape = shape
-        self.again |= other.again
+        self.recomputed |= other.recomputed
         self.early |= other.early
         self.strips |= other.strips
 
@@ -87,7 +87,7 @@ class PhaseBudget:
         """A group of one node."""
         origin = node.origin
         own = {self.parts[node]}, {origin.scope}, shape
-        return Group([node], *own, origin.again, not is_after_loss(origin), {origin.strip})
+        return Group([node], *own, origin.recomputed, not is_after_loss(origin), {origin.strip})
 
     def apart(self, first: Group, second: Group) -> bool:
         """Whether two groups stay apart, where the second reads the first. The budget then pays the cost."""

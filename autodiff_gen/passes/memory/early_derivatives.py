@@ -53,7 +53,7 @@ def early_derivatives(graph: Graph, context: Context) -> Graph:
         old = node.origin
         labels = {0: Label("derivative", old.scope)} if node in last else old.labels
         types = tuple([r.type for r in node.results])
-        origin = replace(old, phase=FORWARD, labels=labels, again=False, strip=None)
+        origin = replace(old, phase=FORWARD, labels=labels, recomputed=False, strip=None)
         return Node(node.op, operands, node.attrs, types, origin=origin).results
 
     return rewritten(graph, rewrite, moved)

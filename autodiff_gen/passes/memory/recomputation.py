@@ -155,14 +155,14 @@ def _copied(node: Node, operands: tuple[Value, ...], phase: str) -> Node:
     """The node over other operands, with results that are labelled as copies of the node's results."""
     types = tuple([r.type for r in node.results])
     labels = {k: Label("again", copy_of=node.results[k]) for k in range(len(types))}
-    again = replace(node.origin, phase=phase, labels=labels, again=True, strip=None)
+    again = replace(node.origin, phase=phase, labels=labels, recomputed=True, strip=None)
     origin = node.origin if isinstance(node.op.lower, View) else again
     return Node(node.op, operands, node.attrs, types, node.regions, origin)
 
 
 def _is_repeatable(node: Node) -> bool:
     """Whether a node is no loop, and belongs to the forward pass or recomputes a node of the forward pass."""
-    return not node.regions and (node.origin.again or not is_after_loss(node.origin))
+    return not node.regions and (node.origin.recomputed or not is_after_loss(node.origin))
 
 
 def _is_leaf(v: Value) -> bool:

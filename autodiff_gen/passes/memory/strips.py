@@ -226,7 +226,7 @@ class _Strips:
             in_place = adding_op(term.node) and not is_result
             new = added(term, total) if in_place else apply("add", total, term)
         labels = {0: origin.labels[0]}
-        new.node.origin = replace(origin, labels=labels, again=False, result_of=None)
+        new.node.origin = replace(origin, labels=labels, recomputed=False, result_of=None)
         return new
 
     def _part(self, v: Value, at: Range, k: int) -> Value:
