@@ -35,7 +35,7 @@ class Inside:
 
     def place(self, buffer: PlacedBuffer) -> tuple[str, int]:
         """The arena of the entry that has the buffer, and its offset there in bytes."""
-        arena, offset = self.arenas.get(buffer.home, (buffer.home, 0))
+        arena, offset = self.arenas.get(buffer.arena_name, (buffer.arena_name, 0))
         return arena, offset + buffer.offset
 
 

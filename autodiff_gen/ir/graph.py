@@ -131,7 +131,7 @@ class Graph:
         return (*self.outputs.values(), *self.updates.values(), *bound)
 
     @cached_property
-    def homes(self) -> Set[Value]:
+    def outside_arena(self) -> Set[Value]:
         """The values that the roots show: outputs and new states, which are stored outside the arena, and `bound`."""
         return frozenset(v.base for v in self.roots)
 

@@ -50,18 +50,18 @@ class Computation:
 
 
 class Liveness:
-    """The computations of a graph in an order with a low peak. homes: the results that have memory outside the arena;
+    """The computations of a graph in an order with a low peak. outside: the results that have memory outside the arena;
     first: outputs that are complete before any other step begins."""
 
     def __init__(
         self,
         graph: Graph,
         computations: Sequence[Computation],
-        homes: Collection[Value],
+        outside: Collection[Value],
         first: Collection[str] = (),
     ) -> None:
         self.graph, self.computations = graph, computations
-        self._steps, self._numbers = _steps(graph, computations, homes, first)
+        self._steps, self._numbers = _steps(graph, computations, outside, first)
 
     @cached_property
     def order(self) -> tuple[int, ...]:
@@ -202,17 +202,17 @@ def _height(alive: Sequence[int]) -> tuple[int, int]:
 
 
 def _steps(
-    graph: Graph, computations: Sequence[Computation], homes: Collection[Value], first: Collection[str]
+    graph: Graph, computations: Sequence[Computation], outside: Collection[Value], first: Collection[str]
 ) -> tuple[Steps, dict[Value, int]]:
     """The steps in tuples, which are hashed; and the number of each value that is stored in the arena."""
     read = {v for c in computations for v in c.reads}
     numbers: dict[Value, int] = {}
     makes, memory = [], []
     for c in computations:
-        passing = {r for r in c.stores if r not in read and r not in homes}
-        found, replaced = _memory({r: of for r, of in c.reuses.items() if r not in homes}, passing)
+        passing = {r for r in c.stores if r not in read and r not in outside}
+        found, replaced = _memory({r: of for r, of in c.reuses.items() if r not in outside}, passing)
         memory.append(found)
-        mine = [r for r in c.stores if not (r in homes or r in replaced)]
+        mine = [r for r in c.stores if not (r in outside or r in replaced)]
         makes.append(tuple([numbers.setdefault(r, len(numbers)) for r in mine]))
     reads, reuses = [], []
     for c, found in zip(computations, memory, strict=True):

@@ -14,7 +14,7 @@ def reused_by_stacks(node: Node, graph: Graph) -> dict[int, Value]:
     layout of the stack, and nothing reads it later. Stacks whose elements are computed after the last read of the
     operand's element come first."""
     carries, xs = node.attrs["carries"], node.attrs["xs"]
-    roots = graph.homes
+    roots = graph.outside_arena
     before = set(topological(node.operands))
     readers: dict[Value, set[Node]] = {}
     order = graph.nodes

@@ -62,7 +62,7 @@ def _repeated(plan: EntryPlan) -> Iterator[tuple[PlannedStep, dict[Value, Value]
         place, other = buffers[v], buffers[again]
         for b in plan.placed:
             apart = b.offset >= place.offset + v.type.bytes or place.offset >= b.offset + b.bytes
-            if b.home != place.home or apart:
+            if b.arena_name != place.arena_name or apart:
                 continue
             in_its_place = b.root is other.root and b.offset == place.offset
             written = [writer[u] for u in b.values if u not in (v, again)] if b.owner is None else [b.start]

@@ -43,7 +43,7 @@ class PlacedBuffer:
         return self if self.over is None else self.over.root
 
     @property
-    def home(self) -> str:
+    def arena_name(self) -> str:
         """The arena that it is in, by the name in the entry's plans."""
         return self.arena or self.pool
 

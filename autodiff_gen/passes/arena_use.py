@@ -38,14 +38,14 @@ def _liveness(graph: Graph, context: Context) -> Liveness:
     parts = partition(graph, context.cost)
     read = [copies.read_by(part) for part in parts]
     readers = Counter(v for values in read for v in values)
-    arena = {v: count for v, count in readers.items() if v not in graph.homes}
+    arena = {v: count for v, count in readers.items() if v not in graph.outside_arena}
     computations = [
         _of_loops(part, reads, context)
         if part.is_loop
         else _of_node(part.nodes[0], graph, reads, arena, context)
         for part, reads in zip(parts, read, strict=True)
     ]
-    return Liveness(graph, [*copies.computations(), *computations], graph.homes, context.first)
+    return Liveness(graph, [*copies.computations(), *computations], graph.outside_arena, context.first)
 
 
 class _Copies:

@@ -24,11 +24,11 @@ def excess(graph: Graph, context: Context) -> int:
 def surely_fits(graph: Graph, context: Context) -> bool:
     """Whether a graph meets the budget even if every value is stored, and the steps have the order of the nodes."""
     assert context.budget is not None
-    most = context.analysis((surely_fits, graph), lambda: _peak_in_order(graph.nodes, graph.homes))
+    most = context.analysis((surely_fits, graph), lambda: _peak_in_order(graph.nodes, graph.outside_arena))
     return most <= context.budget
 
 
-def _peak_in_order(nodes: Sequence[Node], homes: Collection[Value]) -> int:
+def _peak_in_order(nodes: Sequence[Node], outside: Collection[Value]) -> int:
     """The most bytes that are alive at once if every value and a copy of every view are stored, and copies of the
     operands while a node is computed."""
     last = {u: k for k, n in enumerate(nodes) for v in n.operands for u in (v, v.base)}
@@ -37,7 +37,7 @@ def _peak_in_order(nodes: Sequence[Node], homes: Collection[Value]) -> int:
     for k, n in enumerate(nodes):
         if not isinstance(base(n.results[0]).node.op.lower, Leaf):
             for r in n.results:
-                size = 0 if r in homes else r.type.bytes
+                size = 0 if r in outside else r.type.bytes
                 live += size
                 dying[last.get(r, k)] = dying.get(last.get(r, k), 0) + size
         inside = max((_peak_in_order(region.nodes, ()) for region in n.regions), default=0)

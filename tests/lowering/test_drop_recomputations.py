@@ -114,7 +114,7 @@ def again_in_place(plan: EntryPlan) -> list[tuple[int, int]]:
     def is_there(v: Value, at: int, again: Value, until: int) -> bool:
         here = places[v]
         return not any(
-            at < k <= until and u is not again and b.home == here.home
+            at < k <= until and u is not again and b.arena_name == here.arena_name
             and b.offset < here.offset + v.type.bytes and here.offset < b.offset + b.bytes
             for k, b, u in (*writes, *taken)
         )  # fmt: skip

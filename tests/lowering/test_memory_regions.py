@@ -91,15 +91,17 @@ def test_regions_keep_their_sizes_and_buffers_their_memory(name: str, shares: st
         assert 0 < r.bytes + (program.handle_bytes if r.region == "r0" else 0) <= ram[r.region]
     assert sorted(s.name for r in program.regions for s in r.slots) == sorted(s.name for s in one(name).slots)
     assert program.graph_id == one(name).graph_id
-    inner = {b.home for e in program.entries for b in e.plan.placed if not b.values}  # for the steps of loops
+    inner = {
+        b.arena_name for e in program.entries for b in e.plan.placed if not b.values
+    }  # for the steps of loops
     assert inner == {"r1"} if shares == "small first" else inner <= {"float"}
     for entry in program.entries:
         placed = entry.plan.placed
         for i, a in enumerate(placed):
-            assert a.offset + a.bytes <= 4 * program.arenas[a.home]
+            assert a.offset + a.bytes <= 4 * program.arenas[a.arena_name]
             for b in placed[:i]:
                 apart = a.offset + a.bytes <= b.offset or b.offset + b.bytes <= a.offset
-                assert apart or a.home != b.home or a.end < b.start or b.end < a.start
+                assert apart or a.arena_name != b.arena_name or a.end < b.start or b.end < a.start
 
 
 @pytest.mark.cc

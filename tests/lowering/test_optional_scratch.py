@@ -110,7 +110,7 @@ def test_it_is_where_nothing_else_is_and_nothing_grows(
             for arena in plan.plans.keys() - {"int"}:
                 used = bytearray(plan.plans[arena].peak)
                 for b in plan.placed:
-                    if b.home == arena and b.start <= step.number <= b.end:
+                    if b.arena_name == arena and b.start <= step.number <= b.end:
                         assert b.offset % 4 == 0 and b.offset + b.bytes <= len(used)
                         of_it = used[b.offset : b.offset + b.bytes]
                         assert b not in own or not any(of_it)

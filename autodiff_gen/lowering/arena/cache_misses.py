@@ -58,7 +58,7 @@ def _run(
     addresses of inputs that are outer values; written: addresses of states and outputs that are outer results."""
 
     def within(b: PlacedBuffer) -> Address:
-        home, start = memory.get(b.home, (b.home, 0))
+        home, start = memory.get(b.arena_name, (b.arena_name, 0))
         return home, start + b.offset
 
     found: dict[Value, Address] = dict(outer)

@@ -69,8 +69,8 @@ def assign_regions(
     for order in orders:
         limits = [s.bytes for s in spaces]
         for _ in range(ROUNDS):
-            homes = _assigned(sorted(items, key=order), spaces, limits, plans, given)
-            found = _placed(plans, homes, spaces, alignment)
+            regions = _assigned(sorted(items, key=order), spaces, limits, plans, given)
+            found = _placed(plans, regions, spaces, alignment)
             if best is None or found.missing(spaces) < best.missing(spaces):
                 best = found
             if not found.missing(spaces):
@@ -139,16 +139,16 @@ def _assigned(
 
 def _placed(
     plans: Sequence[EntryPlan],
-    homes: dict[State | PlacedBuffer, int],
+    regions: dict[State | PlacedBuffer, int],
     spaces: Sequence[Space],
     alignment: int,
 ) -> RegionAssignment:
     """The plans with arenas in the regions, and the bytes used of each region."""
-    placed = tuple(_with_arenas(plan, homes, spaces, alignment) for plan in plans)
-    states = {s: k for s, k in homes.items() if isinstance(s, State)}
+    placed = tuple(_with_arenas(plan, regions, spaces, alignment) for plan in plans)
+    states = {s: k for s, k in regions.items() if isinstance(s, State)}
     used = []
     for k, space in enumerate(spaces):
-        fixed = sum(-(-s.type.bytes // 4) * 4 for s, home in states.items() if home == k)
+        fixed = sum(-(-s.type.bytes // 4) * 4 for s, region in states.items() if region == k)
         arenas = ("float", "int") if k == 0 else (space.region,)
         sizes = [max((p.plans[a].peak for p in placed if a in p.plans), default=0) for a in arenas]
         used.append(fixed + (-fixed % alignment if sizes[0] else 0) + sum(sizes))
@@ -156,15 +156,15 @@ def _placed(
 
 
 def _with_arenas(
-    plan: EntryPlan, homes: dict[State | PlacedBuffer, int], spaces: Sequence[Space], alignment: int
+    plan: EntryPlan, regions: dict[State | PlacedBuffer, int], spaces: Sequence[Space], alignment: int
 ) -> EntryPlan:
     made: dict[PlacedBuffer | None, PlacedBuffer] = {}
     for b in plan.placed:
-        home = homes[b.root]
-        made[b] = replace(b, arena="" if home == 0 else spaces[home].region, over=made.get(b.over))
+        region = regions[b.root]
+        made[b] = replace(b, arena="" if region == 0 else spaces[region].region, over=made.get(b.over))
     plans: dict[str, ArenaPlan] = {}
     for arena in ("float", "int", *(s.region for s in spaces[1:])):
-        members = [b for b in made.values() if b.home == arena]
+        members = [b for b in made.values() if b.arena_name == arena]
         if members or arena in ("float", "int"):
             plans[arena] = place_members(members, alignment)
     return replace(plan, placed=list(made.values()), plans=plans)

@@ -32,7 +32,7 @@ def _room(plan: EntryPlan, step: int, size: int, alignment: int) -> tuple[str, i
     of integers have no scratch memory."""
     for arena, made in plan.plans.items():
         offset = 0
-        alive = [b for b in plan.placed if b.home == arena and b.start <= step <= b.end]
+        alive = [b for b in plan.placed if b.arena_name == arena and b.start <= step <= b.end]
         for b in sorted(alive, key=lambda b: b.offset):
             if offset + size <= b.offset:
                 break

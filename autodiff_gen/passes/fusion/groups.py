@@ -206,7 +206,7 @@ class Groups:
         """Compute cheap values again where they are read, instead of storing them, if their operands are in memory
         anyway.
         """
-        roots, updated = graph.homes, set(graph.updates)
+        roots, updated = graph.outside_arena, set(graph.updates)
         stored = roots | compared_with_their_extremes(graph.nodes)
         readers: dict[Value, list[Node]] = {}
         for n in self.order:
@@ -285,7 +285,7 @@ class Groups:
 
     def needed(self, graph: Graph) -> set[Value]:
         """Values that a group reads without computing them, or that the caller needs: they are stored."""
-        needed = set(graph.homes)
+        needed = set(graph.outside_arena)
         for g in self.groups.values():
             inside = set(g.nodes)
             needed.update(v.base for n in g.nodes for v in n.operands if v.base.node not in inside)

@@ -70,7 +70,7 @@ class PhaseBudget:
         self.cost = cost
         self.left = self.budget = SHARE * work(graph.nodes, cost)
         self.readers: dict[Value, list[Node]] = {}
-        self.stored = set(graph.homes)
+        self.stored = set(graph.outside_arena)
         self.parts = {n: phase_of(n) for n in graph.nodes}
         for n in graph.nodes:
             sources = [v.base for v in n.operands]

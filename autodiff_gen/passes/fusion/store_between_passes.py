@@ -33,7 +33,7 @@ class _Search:
     def __init__(self, graph: Graph, groups: Groups, needed: set[Value]) -> None:
         self.graph, self.groups, self.needed = graph, groups, needed
         self.order = {n: i for i, n in enumerate(graph.nodes)}
-        self.roots = graph.homes
+        self.roots = graph.outside_arena
         self.times = Counter(n for group in groups.groups.values() for n in group.nodes)
 
     def found(self) -> set[Value]:

@@ -79,7 +79,7 @@ def _reads(graph: Graph) -> dict[Value, list[_Read]]:
 def _has_any_order(v: Value, graph: Graph) -> bool:
     """Whether a kernel or a loop can store a value in any order."""
     if isinstance(v.node.op.lower, Elementwise | Reduce | Pick | Assemble):
-        return v not in graph.homes and len(v.node.results) == 1 and "layout" not in v.node.attrs
+        return v not in graph.outside_arena and len(v.node.results) == 1 and "layout" not in v.node.attrs
     return is_plain_product(v.node)
 
 

@@ -80,14 +80,14 @@ def _sums(graph: Graph) -> dict[Node, tuple[int, int]]:
         return way[-1] if all(len(graph.users[u]) == 1 and u not in roots for u in way) else None
 
     roots = set(graph.roots)
-    homes = {v.base for v in roots}  # these are stored in states, or in the caller's memory
+    outside = {v.base for v in roots}  # these are stored in states, or in the caller's memory
     for node in graph.of(Elementwise):
         (result,) = node.results
         if (
             node.op.signs != (1, 1)
             or not is_after_loss(node.origin)
             or result.type.dtype is not f32
-            or result in homes
+            or result in outside
         ):
             continue
         a, b = node.operands

@@ -62,7 +62,7 @@ def early_derivatives(graph: Graph, context: Context) -> Graph:
 def _derivatives(graph: Graph) -> Iterable[tuple[Value, set[Node]]]:
     """Values of the backward pass that are computed only from values of the forward pass, by functions such as exp.
     Each has the nodes that compute it, and takes less memory than the values that it is stored instead of."""
-    roots = graph.homes
+    roots = graph.outside_arena
     of_forward: dict[Value, set[Node]] = {}  # value -> the nodes of the backward pass for it
     for node in graph.nodes:
         if node.origin.phase == BACKWARD and isinstance(node.op.lower, Elementwise):

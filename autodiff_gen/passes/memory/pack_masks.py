@@ -73,7 +73,7 @@ def _with_packed(graph: Graph, masks: Sequence[_Mask]) -> Graph:
 
 def _found(graph: Graph) -> list[_Mask]:
     """The masks of those forward values that are stored only because the backward pass computes masks from them."""
-    users, roots = graph.users, graph.homes
+    users, roots = graph.users, graph.outside_arena
     found: dict[Value, list[_Mask]] = {}
     for node in graph.of(Elementwise):
         readers = [n for n in users.get(node.results[0], ()) if not _is_mask(n)]

@@ -192,7 +192,7 @@ class _Forward:
     def __init__(
         self, graph: Graph, functions: bool, places: Mapping[Value, WindowIn], once: Collection[Value]
     ) -> None:
-        self.graph, self.roots = graph, graph.homes
+        self.graph, self.roots = graph, graph.outside_arena
         self.functions, self.places, self.once = functions, places, once
         self.whole = {y for y, _ in places.values()}
         self.compared = compared_with_their_extremes(graph.nodes)  # their comparisons read no copies

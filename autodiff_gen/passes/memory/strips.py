@@ -38,7 +38,7 @@ class StripRegion:
 
     def __init__(self, graph: Graph, limit: int) -> None:
         self.graph, self.limit, self.users = graph, limit, graph.users
-        self.kept = graph.homes
+        self.kept = graph.outside_arena
         self.axis: dict[Value, int] = {}
         self.maps: dict[Node, int] = {}
         self.sums: dict[Node, tuple[Node, int]] = {}
@@ -157,7 +157,7 @@ class StripRegion:
         region's number, which the nodes of the strips have in their origin."""
         strips = _Strips(self.axis, number)
         parts, sums = dict[Node, list[Value]](), dict[Node, Value]()
-        homes = self.graph.homes
+        outside = self.graph.outside_arena
         try:
             for k in range(count):
                 for node, axis in self.maps.items():
@@ -167,7 +167,7 @@ class StripRegion:
                     v = of.operands[operand]
                     at = _split(v, self.axis[v], count)[k]
                     term = strips.computed(of, term_of(of, operand, at), k)
-                    is_result = any(r.base in homes for r in node.results)
+                    is_result = any(r.base in outside for r in node.results)
                     sums[node] = strips.sum(sums[node], term, is_result) if k else term
         except _Infeasible:
             return None
