@@ -283,13 +283,13 @@ def test_check_compares_with_the_original_and_names_the_first_difference(tmp_pat
     assert main(["check", str(file)]) == 0
     assert "everything agrees" in capsys.readouterr().out
 
-    read_weights = compare_torch.without_dropout
+    read_weights = compare_torch.deterministic
 
     def with_another_weight(program):
         program.weights["rnn.bias_hh_l0"].array[0] += 0.5
         return read_weights(program)
 
-    monkeypatch.setattr(compare_torch, "without_dropout", with_another_weight)
+    monkeypatch.setattr(compare_torch, "deterministic", with_another_weight)
     assert main(["check", str(file)]) == 1
     assert "FAILED: the first that differs is outputs: output 0" in capsys.readouterr().out
 

@@ -380,7 +380,7 @@ def test_the_means_that_takes_least_time_is_chosen(
     found = planned(peak, instructions, 8)
     monkeypatch.setattr(plan_search, "planned", lambda *_: [found])
     graph = mlp().entries()[0]
-    plan = plan_search._divided(planned(95, 10.0, 0), graph, Context(budget=100), None)
+    plan = plan_search._within_budget(planned(95, 10.0, 0), graph, Context(budget=100), None)
     assert plan.samples == samples
 
 

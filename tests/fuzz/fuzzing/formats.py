@@ -114,7 +114,7 @@ def _checked(scratch: Path) -> Read:
 
 def _weights(scratch: Path) -> Read:
     """What push and predict --weights do before they send weights."""
-    from autodiff_gen.device.weights import read_weights, shared
+    from autodiff_gen.device.weights import matching_arrays, read_weights
 
     program = _compiled(scratch)
 
@@ -123,7 +123,7 @@ def _weights(scratch: Path) -> Read:
         for name, array in state.items():
             if array.dtype.kind == "f" and not np.isfinite(array).all():
                 raise RuntimeError(f"accepts {name}, which is not finite")
-        shared(program, path, state)
+        matching_arrays(program, path, state)
 
     return read
 
