@@ -43,8 +43,8 @@ def test_what_a_row_tells() -> None:
         "| `add` | `a + b` | yes | linear | `a + b` |",
         "| `lt` | `a < b` | no | - | `a < b` |",
         "| `matmul` | kernel `gemm`, `gemv` or `ger` | yes | yes | `torch.matmul(a, b)` |",
-        "| `softmax(input, dim)` | exp(x) / sum(exp(x)) along `dim`. | `dtype` |",
-        "| `Linear(in_features, out_features, bias=True)` | y = x . weight' + bias; weight [out_features, in_features]."
-        " | `device`, `dtype` |",
+        "| `softmax(input, dim)` | exp(input) / sum(exp(input)) along `dim`, without overflow. | `dtype` |",
+        "| `Linear(in_features, out_features, bias=True)` | input . weight' + bias: [..., in_features] -> "
+        "[..., out_features], with weight [out_features, in_features] and bias [out_features]. | `device`, `dtype` |",
     ):
         assert f"\n{row}\n" in page, row

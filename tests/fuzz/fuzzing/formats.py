@@ -98,14 +98,14 @@ def _checked(scratch: Path) -> Read:
     """`check` loads the file by PyTorch."""
     import torch.export  # noqa: F401
 
-    import autodiff_gen.check.reference_torch as original
+    from autodiff_gen.check import reference_torch
 
     def read(path: Path, number: int) -> None:
         from autodiff_gen.frontends.files import program_of
 
         program_of(path)
         if number % 20:
-            original.safe_copy(path)
+            reference_torch.safe_copy(path)
         else:
             command("check", path)
 
