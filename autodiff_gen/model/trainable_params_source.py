@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..ir.graph import State
@@ -36,27 +36,30 @@ def _expressions(names: Mapping[str, Any], states: Sequence[State]) -> dict[Stat
         key=lambda item: -len(list(item[1].modules())),
     )
     for name, network in networks:
+        layers = dict(_layers(name, network))
         for path, parameter in network.named_parameters():
             state = parameter.node.attrs["state"]
-            known.setdefault(state, (name, _layer(name, network, path.split(".")[:-1])))
+            known.setdefault(state, (name, layers[path.rpartition(".")[0]]))
     for state in states:
         path = state.name.rpartition(".")[0]
         known.setdefault(state, (NETWORK, _submodule(NETWORK, path)))
     return known
 
 
-def _layer(root: str, network: Module, path: Sequence[str]) -> str:
-    """A layer as an expression: net.features[3]."""
-    module, expression = network, root
-    for count, name in enumerate(path, 1):
-        if name.isdigit() and hasattr(module, "__getitem__"):
-            expression += f"[{name}]"
-        elif name.isidentifier():
-            expression += f".{name}"
-        else:
-            expression = _submodule(root, ".".join(path[:count]))
-        module = module.get_submodule(name)
-    return expression
+def _layers(root: str, network: Module) -> Iterator[tuple[str, str]]:
+    """The path of each module in a network, and the module as an expression: features.3, net.features[3]."""
+    pending = [(network, root, "")]
+    while pending:
+        module, expression, path = pending.pop()
+        yield path, expression
+        for name, child in module.named_children():
+            below = f"{path}.{name}" if path else name
+            if name.isdigit() and hasattr(module, "__getitem__"):
+                pending.append((child, f"{expression}[{name}]", below))
+            elif name.isidentifier():
+                pending.append((child, f"{expression}.{name}", below))
+            else:
+                pending.append((child, _submodule(root, below), below))
 
 
 def _submodule(root: str, path: str) -> str:
