@@ -126,7 +126,7 @@ def unknown_name(
     name: str,
     instead: Mapping[str, str],
     known: Iterable[str],
-    kind: type[ModelError] = ModelError,
+    error_type: type[ModelError] = ModelError,
 ) -> Exception:
     """The error of a name that a module or an object does not have. `instead`: what to use in place of names that
     PyTorch has; their errors are of this kind. Others are AttributeErrors, with the most similar known name,
@@ -134,7 +134,7 @@ def unknown_name(
 
     A module's must not be AttributeErrors: `from module import name` would replace the message by Python's own."""
     if name in instead:
-        return kind(f"{module}.{name} is not supported; {instead[name]}")
+        return error_type(f"{module}.{name} is not supported; {instead[name]}")
     similar = [] if name.startswith("_") else difflib.get_close_matches(name, list(known), 1)
     hint = f"did you mean {similar[0]!r}?" if similar else "docs/operations.md lists what there is"
     return AttributeError(f"{module} has no {name!r}; {hint}")

@@ -39,14 +39,14 @@ class Archive:
         self,
         file: Path | IO[bytes] | bytes,
         name: str,
-        kind: type[AutodiffError],
+        error_type: type[AutodiffError],
         what: str = "archive",
         around: Archive | None = None,
     ) -> None:
-        self.name, self.kind, self._what = name, kind, what
+        self.name, self.error_type, self._what = name, error_type, what
         stream: IO[bytes]
         if isinstance(file, Path):
-            stream = open_regular(file, kind)
+            stream = open_regular(file, error_type)
         else:
             stream = io.BytesIO(file) if isinstance(file, bytes) else file
         self._own = stream if stream is not file else None
@@ -57,7 +57,7 @@ class Archive:
             self._zip = zipfile.ZipFile(stream)
         except DAMAGED:
             self.close()
-            raise kind(f"{name} is no complete {what}: truncated, or another format") from None
+            raise error_type(f"{name} is no complete {what}: truncated, or another format") from None
         try:
             self._check()
         except AutodiffError:
@@ -66,14 +66,14 @@ class Archive:
 
     def _check(self) -> None:
         entries = self._zip.infolist()
-        ENTRIES.check(len(entries), self.name, self.kind)
+        ENTRIES.check(len(entries), self.name, self.error_type)
         names = Counter(e.filename for e in entries)
         if "" in names:
-            raise self.kind(f"{self.name} has an entry without a name; save it again")
+            raise self.error_type(f"{self.name} has an entry without a name; save it again")
         twice = next((n for n, count in names.items() if count > 1), None)
         if twice is not None:
-            raise self.kind(f"{self.name} has two entries {quoted(twice)}; save it again")
-        MEMORY.check(sum(e.file_size for e in entries), self.name, self.kind, self.size)
+            raise self.error_type(f"{self.name} has two entries {quoted(twice)}; save it again")
+        MEMORY.check(sum(e.file_size for e in entries), self.name, self.error_type, self.size)
 
     def __enter__(self) -> Archive:
         return self
@@ -98,13 +98,13 @@ class Archive:
     def read(self, entry: str, limit: Limit | None = None) -> bytes:
         """The bytes of an entry. Raises an error for an entry that is damaged, or above the limit."""
         if limit is not None:
-            limit.check(self.declared(entry), self.name, self.kind, self.size)
+            limit.check(self.declared(entry), self.name, self.error_type, self.size)
         try:
             content = self._zip.read(entry)
         except DAMAGED:
             content = None
         if content is None or len(content) != self.declared(entry):
-            raise self.kind(f"{self.name}: the entry {quoted(entry)} is damaged; copy or save the file again")
+            raise self.error_type(f"{self.name}: the entry {quoted(entry)} is damaged; copy or save the file again")
         return content
 
     def read_text(self, entry: str) -> bytes:

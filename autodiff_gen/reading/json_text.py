@@ -8,17 +8,19 @@ from typing import Any
 from ..errors import AutodiffError, quoted
 
 
-def parse(data: bytes, name: str, kind: type[AutodiffError], unique: bool = True) -> Any:
+def parse(data: bytes, name: str, error_type: type[AutodiffError], unique: bool = True) -> Any:
     """The value of a JSON text. Raises an error of this kind for a text that is not JSON, nests too deeply, or, with
     `unique`, has a key twice in one object; `unique` doubles the time."""
     try:
         return json.loads(data, object_pairs_hook=_unique if unique else None)
     except RecursionError:
-        raise kind(f"{name}: its JSON nests too deeply; save the file again") from None
+        raise error_type(f"{name}: its JSON nests too deeply; save the file again") from None
     except _Twice as error:
-        raise kind(f"{name}: its JSON has the key {quoted(str(error))} twice; save the file again") from None
+        raise error_type(
+            f"{name}: its JSON has the key {quoted(str(error))} twice; save the file again"
+        ) from None
     except ValueError:
-        raise kind(f"{name}: its JSON is damaged; save the file again") from None
+        raise error_type(f"{name}: its JSON is damaged; save the file again") from None
 
 
 class _Twice(Exception):

@@ -24,11 +24,11 @@ class Limit:
         """The limit for a file of this size. Raises ToolError for a wrong value of the environment variable OPTION."""
         return int((self.least + self.per_byte * size) * _factor())
 
-    def check(self, wanted: int, name: str, kind: type[AutodiffError], size: int = 0) -> None:
+    def check(self, wanted: int, name: str, error_type: type[AutodiffError], size: int = 0) -> None:
         """Raises an error of this kind if a file, `name`, wants more."""
         most = self.most(size)
         if wanted > most:
-            raise kind(
+            raise error_type(
                 f"{name} asks for {_number(wanted)} {self.what}, the limit is {most:,}; for a file that you trust, "
                 f"set the environment variable {OPTION}={_needed(wanted, most)}"
             )

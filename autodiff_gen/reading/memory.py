@@ -12,14 +12,14 @@ from .limits import OPTION, PROCESS
 
 
 @contextlib.contextmanager
-def limited_memory(name: str, kind: type[AutodiffError], size: int = 0) -> Iterator[None]:
+def limited_memory(name: str, error_type: type[AutodiffError], size: int = 0) -> Iterator[None]:
     """Raises an error of this kind if the block needs more memory than PROCESS allows for a file of this size. It sets
     a limit only on Linux."""
     try:
         with _limit(PROCESS.most(size)):
             yield
     except MemoryError:
-        raise kind(
+        raise error_type(
             f"{name} needs more than {PROCESS.most(size):,} {PROCESS.what}; for a file that you trust, set the "
             f"environment variable {OPTION}=2, or more"
         ) from None

@@ -71,53 +71,55 @@ class _Rejected(Exception):
 STATE_DICT = "save it by torch.save(model.state_dict(), ...)"
 
 
-def read_torch_state(path: Path, kind: type[AutodiffError]) -> dict[str, NDArray[Any]]:
+def read_torch_state(path: Path, error_type: type[AutodiffError]) -> dict[str, NDArray[Any]]:
     """The arrays of a state_dict by name. Raises an error of this kind for a file that is no state_dict, is damaged, or
     has complex tensors."""
-    with Archive(path, str(path), kind, "file of torch.save (PyTorch 1.6 or later)") as archive:
+    with Archive(path, str(path), error_type, "file of torch.save (PyTorch 1.6 or later)") as archive:
         arrays = {}
-        for name, tensor in saved_tensors(archive, kind, STATE_DICT).items():
+        for name, tensor in saved_tensors(archive, error_type, STATE_DICT).items():
             if tensor.array.dtype.kind == "c":
-                raise kind(
+                raise error_type(
                     f"{path}: has tensors of torch.{tensor.type}Storage, which are no real numbers: {STATE_DICT}"
                 )
             arrays[name] = tensor.array
         return arrays
 
 
-def saved_tensors(archive: Archive, kind: type[AutodiffError], instead: str) -> dict[str, SavedTensor]:
+def saved_tensors(archive: Archive, error_type: type[AutodiffError], instead: str) -> dict[str, SavedTensor]:
     """The tensors of an archive of torch.save by name. instead: the end of messages, which says how to save the file.
     Raises an error of this kind for an archive that is damaged, or has other objects."""
     where = archive.name
     names = list(archive.names())
     pickles = [name for name in names if name.endswith("data.pkl")]
     if len(pickles) != 1:
-        raise kind(f"{where}: is no state_dict of PyTorch: {instead}")
+        raise error_type(f"{where}: is no state_dict of PyTorch: {instead}")
     folder = pickles[0].removesuffix("data.pkl")
     order = archive.read(f"{folder}byteorder") if f"{folder}byteorder" in names else b"little"
     try:
         found = _Pickle(archive.read_text(pickles[0])).value
     except _Rejected as error:
-        raise kind(f"{where}: is no file of tensors by name, it {error}: {instead}") from None
+        raise error_type(f"{where}: is no file of tensors by name, it {error}: {instead}") from None
     except (ValueError, IndexError, KeyError, TypeError, AttributeError, EOFError, UnicodeError):
-        raise kind(f"{where}: its list of tensors is damaged; copy or save the file again") from None
+        raise error_type(f"{where}: its list of tensors is damaged; copy or save the file again") from None
     if not isinstance(found, dict) or not all(isinstance(t, _Tensor) for t in found.values()):
-        raise kind(f"{where}: is no state_dict of PyTorch: {instead}")
+        raise error_type(f"{where}: is no state_dict of PyTorch: {instead}")
     sizes = [
         prod(e or 1 for e in t.shape) * np.dtype(_TYPES[t.storage.type]).itemsize for t in found.values()
     ]
-    MEMORY.check(sum(sizes), where, kind, archive.size)
+    MEMORY.check(sum(sizes), where, error_type, archive.size)
     data: dict[str, bytes] = {}
     tensors = {}
     for name, tensor in found.items():
         entry = f"{folder}data/{tensor.storage.key}"
         if entry not in data:
             if entry not in names:
-                raise kind(f"{where}: the tensor {quoted(name)} has no data; copy or save the file again")
+                raise error_type(
+                    f"{where}: the tensor {quoted(name)} has no data; copy or save the file again"
+                )
             data[entry] = archive.read(entry)
         array = _array(tensor, data[entry], order == b"big")
         if array is None:
-            raise kind(
+            raise error_type(
                 f"{where}: the tensor {quoted(name)} is larger than its data; copy or save the file again"
             )
         place = (entry, tensor.offset, tensor.shape, tensor.strides)

@@ -38,25 +38,27 @@ def check_specs(flags: Iterable[str], prefix: str, path: Path) -> None:
     reject(used, path, "target", BoardError, f" with {prefix}gcc")
 
 
-def check_inside(folder: Path, own: Path, path: Path, dotted: str, kind: type[AutodiffError]) -> None:
+def check_inside(folder: Path, own: Path, path: Path, dotted: str, error_type: type[AutodiffError]) -> None:
     """Raise an error of this kind for a folder or a file outside of the folder `own`."""
     if not folder.resolve().is_relative_to(own.resolve()):
-        reject(str(folder), path, dotted, kind, f" outside of {own}")
+        reject(str(folder), path, dotted, error_type, f" outside of {own}")
 
 
-def check_folder(folder: Path, path: Path, dotted: str, kind: type[AutodiffError], trusted: bool) -> None:
+def check_folder(
+    folder: Path, path: Path, dotted: str, error_type: type[AutodiffError], trusted: bool
+) -> None:
     """Raise an error of this kind unless the C files and linker scripts of a user's folder are regular files of text.
     Links to files outside of the folder are allowed only if it is trusted."""
     for file in sorted(f for end in ("[chS]", "ld") for f in folder.glob(f"*.{end}")):
-        regular.read_text(file, kind, TEXT)
+        regular.read_text(file, error_type, TEXT)
         if not trusted:
-            check_inside(file, folder, path, dotted, kind)
+            check_inside(file, folder, path, dotted, error_type)
 
 
-def reject(value: Any, path: Path | str, dotted: str, kind: type[AutodiffError], why: str = "") -> None:
+def reject(value: Any, path: Path | str, dotted: str, error_type: type[AutodiffError], why: str = "") -> None:
     """Raise an error of this kind for a value, unless it is None."""
     if value is not None:
-        raise kind(
+        raise error_type(
             f"{path}: {dotted}: {shown(value)}{why} needs a file that you trust, as docs/boards.md "
             f"explains; if you do, add {TRUST} (./scons: trust_board=yes)"
         )

@@ -21,34 +21,36 @@ _TOKEN = re.compile(
 )
 
 
-def read_toml(path: Path, kind: type[AutodiffError]) -> dict[str, Any]:
+def read_toml(path: Path, error_type: type[AutodiffError]) -> dict[str, Any]:
     """The content of a file, without the byte order mark that Windows editors write at its start. Raises an error of
     this kind for a file that cannot be read, or is no TOML."""
-    text = regular.read_text(path, kind, SIZE)
+    text = regular.read_text(path, error_type, SIZE)
     if _parts(text) > _MOST_PARTS:
-        raise kind(f"{path}: not valid TOML: a key has more than {_MOST_PARTS} parts with dots between them")
+        raise error_type(
+            f"{path}: not valid TOML: a key has more than {_MOST_PARTS} parts with dots between them"
+        )
     try:
         data = tomllib.loads(text)
         repr(data)  # as messages quote values: ValueError for a number that is too long to print
     except RecursionError:
-        raise kind(f"{path}: not valid TOML: brackets are nested too deeply") from None
+        raise error_type(f"{path}: not valid TOML: brackets are nested too deeply") from None
     except tomllib.TOMLDecodeError as error:
-        raise kind(f"{path}: not valid TOML: {_readable(str(error))}") from None
+        raise error_type(f"{path}: not valid TOML: {_readable(str(error))}") from None
     except ValueError:
-        raise kind(
+        raise error_type(
             f"{path}: not valid TOML: Exceeds the limit of {_DIGITS:,} digits for an integer"
         ) from None
     return data
 
 
-def check_texts(data: dict[str, Any], path: Path, kind: type[AutodiffError]) -> None:
+def check_texts(data: dict[str, Any], path: Path, error_type: type[AutodiffError]) -> None:
     """Raise an error of this kind if a key or a string has control characters, such as the end of a line."""
     waiting: list[Any] = [data]
     while waiting:
         part = waiting.pop()
         for said in (part,) if isinstance(part, str) else part if isinstance(part, dict) else ():
             if not said.isprintable():
-                raise kind(f"{path}: the text {shown(said)} has a control character: remove it")
+                raise error_type(f"{path}: the text {shown(said)} has a control character: remove it")
         waiting += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
 
 

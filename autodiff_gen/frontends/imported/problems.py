@@ -57,7 +57,7 @@ class Problems:
         hint = f"; {ALTERNATIVES[name]}" if name in ALTERNATIVES else hint
         self.add(op, f"has no counterpart{hint}", source)
 
-    def check(self, kind: type[ModelError] = ModelError) -> None:
+    def check(self, error_type: type[ModelError] = ModelError) -> None:
         """Raises this kind of error if there is a problem."""
         if not self.found:
             return
@@ -66,4 +66,4 @@ class Problems:
             where = listed(places)
             texts.append(f"{shortened(op)} {what}" + (f" ({where})" if where else ""))
         begin = f"{self.name} cannot be imported: "
-        raise kind(begin + listed(texts, LONGEST - len(begin) - len(" and 1,000 more"), "; "))
+        raise error_type(begin + listed(texts, LONGEST - len(begin) - len(" and 1,000 more"), "; "))
