@@ -32,7 +32,7 @@ DAMAGED = (
 
 class Archive:
     """The entries of an archive by name. name: the file's name in messages; what: the expected kind of file; around:
-    the archive that has this one as an entry: limits then grow with its size. Raises an error of `kind` for a file that
+    the archive that has this one as an entry: limits then grow with its size. Raises an error of `error_type` for a file that
     is no archive, has an entry without a name or two of one name, or declares more than the limits allow."""
 
     def __init__(
