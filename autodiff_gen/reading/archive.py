@@ -32,8 +32,8 @@ DAMAGED = (
 
 class Archive:
     """The entries of an archive by name. name: the file's name in messages; what: the expected kind of file; around:
-    the archive that has this one as an entry: limits then grow with its size. Raises an error of `error_type` for a file that
-    is no archive, has an entry without a name or two of one name, or declares more than the limits allow."""
+    the archive that has this one as an entry: limits then grow with its size. Raises an error of `error_type` for a
+    file that is no archive, has an entry without a name or two of one name, or declares more than the limits allow."""
 
     def __init__(
         self,
@@ -104,7 +104,9 @@ class Archive:
         except DAMAGED:
             content = None
         if content is None or len(content) != self.declared(entry):
-            raise self.error_type(f"{self.name}: the entry {quoted(entry)} is damaged; copy or save the file again")
+            raise self.error_type(
+                f"{self.name}: the entry {quoted(entry)} is damaged; copy or save the file again"
+            )
         return content
 
     def read_text(self, entry: str) -> bytes:
