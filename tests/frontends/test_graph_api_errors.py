@@ -48,7 +48,7 @@ ERRORS = [
     (
         lambda: Param(None, shape=(0, 3), var_name="w"),
         ShapeError,
-        r"Param w: shape \[0, 3\] must be made of whole",
+        r"Param w: shape \[0, 3\] must be made of integers",
     ),
     (
         lambda: Param(np.zeros(3), shape=(4,), var_name="w"),
