@@ -59,6 +59,7 @@ class Torch:
         self._workload = workload
         self._net = workload.network(nn) if workload.network else NETS[workload.name]()
         loss = LOSSES.get(workload.name, F.cross_entropy)
+        torch._dynamo.reset()  # its limit of 8 compilations is one for all workloads
         forward = lambda x, y: loss(self._net(x), y)
         self._forward = torch.compile(forward) if compiled else forward
         own = self._net.state_dict()  # it has the statistics that do not change
