@@ -16,8 +16,7 @@ ALL = "all"
 
 
 def left_out_sets(words: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """The sets of stages that are left out, each once; ("all",) stands for a set of each single stage. Raises
-    ToolError."""
+    """The sets of stages that are left out, each once; ("all",) means one set for each stage. Raises ToolError."""
     known = pipeline.names()
     found: list[tuple[str, ...]] = []
     for names in words:

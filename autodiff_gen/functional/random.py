@@ -70,6 +70,6 @@ def _uniform(shape: Shape, seed: int | None) -> Value:
 
 
 def _normal(shape: Shape, seed: int | None) -> Value:
-    """Box and Muller 1958, of whose two numbers only the first is used."""
+    """The first of the two numbers of Box and Muller 1958."""
     distance = sqrt(log(1.0 - _uniform(shape, seed)) * -2.0)
     return distance * cos(_uniform(shape, None if seed is None else (seed + 1) % 2**32) * math.tau)

@@ -56,8 +56,9 @@ class Costs:
 
 
 def costs(everything: Model, states: Sequence[State], backends: Backends) -> Costs:
-    """The costs of the parameters `states`, which all train in `everything`. The operations of a parameter are those of
-    its gradient, not of its update: an update may read all gradients, for example to clip by their norm."""
+    """The costs of the parameters `states`; all of them train in `everything`. The operations of a parameter are the
+    operations of its gradient, without its update: an update may read all gradients, for example to clip by their
+    norm."""
     stages = dict(everything.stages)
     known, stored = stages["differentiate"], everything.stages[-1][1]
     step: Graph = known.entries[0]

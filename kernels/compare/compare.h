@@ -57,8 +57,8 @@ typedef struct compare_attributes {
     char small;            /* the array of integers, by its first letter, that are -1, 0 and 1 */
     bool in_place;         /* the result has the memory of the first input */
     bool without_scratch;  /* the kernel gets none, though its row has a formula */
-    /* Computes valid indices of maxima, from other arrays; a call of ref, if it is not that of the row. NULL:
-     * none. */
+    /* index: computes valid indices of maxima from other arrays. reference: calls ref where the call differs
+     * from the row's. NULL: none. */
     void (*index)(const struct compare_attributes *f);
     void (*reference)(const struct compare_attributes *f, const compare_call *c);
 } compare_attributes;

@@ -293,7 +293,7 @@ ALWAYS_INLINE void multiply_tile(int32_t rows, int32_t vectors, const matrices *
 }
 
 /* The same for `count` rows and `columns` columns. Further rows, up to the next size of a tile, are products
- * of what V held before. */
+ * of the numbers that V had before. */
 static void multiply_rows(int32_t count, int32_t columns, const matrices *v, const matrices *u,
                           const matrices *m, int32_t depth) {
     if (columns <= LANES) {

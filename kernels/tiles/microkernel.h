@@ -44,7 +44,7 @@ typedef struct {
     float *const *c_rows; /* NULL: none */
     int32_t c_column;
     int32_t k_blocks;           /* of k_runs each; 1 in "nt" */
-    ptrdiff_t a_block, b_block; /* from the first product of a block to that of the next one */
+    ptrdiff_t a_block, b_block; /* from the first product of a block to the first product of the next block */
 } ag_tile;
 
 /* Distances between blocks in elements. */

@@ -198,7 +198,7 @@ def _converted(c: Any, x: Any, wanted: str) -> Any:
 
 
 def _dropout(c: Any, a: Arguments) -> Any:
-    """Dropout as a layer, which train() turns on; in evaluation mode unless the file says otherwise."""
+    """Dropout as a layer. It is in evaluation mode unless the file says otherwise; train() turns it on."""
     ratio = 0.5 if a["ratio"] is None else float(np.float64(f"{c.number(a['ratio'], 'ratio'):.7g}"))
     training = a["training_mode"] is not None and bool(c.number(a["training_mode"], "training_mode"))
     if ratio == 0 or (not training and len(c.names()) > 1):

@@ -69,7 +69,7 @@ def _flat(given: Any) -> list[Any]:
 
 
 def _product(emit: Any, x: Any, y: Any) -> Any:
-    """A bilinear function of x and y, of which at least one is complex; the pair x, y if both are."""
+    """A bilinear function of x and y. At least one of them is complex; if both are, returns the pair x, y."""
     if not isinstance(x, Complex):
         return Complex(emit(x, y.real), emit(x, y.imag))
     if not isinstance(y, Complex):

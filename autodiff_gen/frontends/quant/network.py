@@ -84,7 +84,7 @@ def _cat(layer: Layer, arrays: Arrays, *parts: Value) -> Value:
 class LayerOp:
     """build: (layer, its arrays, its operands) -> s8; for layers with limits it also takes clamp_gradient. keys: the
     entries of a layer in addition to name, op and inputs; operands: their number, None: one or more; arrays: names of
-    arrays, of which the first `required` must be given; scale: the result's scale if it is always the same."""
+    arrays; the first `required` arrays must be given; scale: the result's scale if it is always the same."""
 
     build: Callable[..., Value]
     keys: tuple[str, ...] = ()
